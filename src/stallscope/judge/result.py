@@ -1,0 +1,89 @@
+"""The judgement as data: per job, where it may land, who may talk, and the witness of the worst case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from stallscope.judge.inputs import Inputs
+from stallscope.model.topology import Topology
+from stallscope.model.traffic import Flow, PortRange, Verdict
+from stallscope.model.workload import TrainingJob
+from stallscope.placement.group import GroupOutcome
+from stallscope.policy.engine import PolicySet
+
+
+class Answer(StrEnum):
+    """Three values: an unknown is never reported as a no."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowJudgement:
+    """
+    One flow between one pair of pods (or classes of pods) under one placement.
+
+    `source`/`destination` are pod names (or an `Outside` value); `port` is the port the verdict is about: for any-port
+    flows the first port of the needed range that is not allowed, so that a finding can name a port. `zones` are the
+    zones of both ends in that placement, empty where unknown. `pairs` counts the pod pairs that share this verdict.
+    """
+
+    flow: Flow
+    source: str
+    destination: str
+    source_role: str
+    destination_role: str
+    port: PortRange
+    verdict: Verdict
+    zones: tuple[str, str] = ("", "")
+    pairs: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """One concrete placement: pod name -> node name (``None`` = Pending), and each node's zone."""
+
+    nodes: Mapping[str, str | None]
+    zones: Mapping[str, str]
+
+    def zone_of(self, pod: str) -> str:
+        node = self.nodes.get(pod)
+        return self.zones.get(node, "") if node else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobJudgement:
+    """
+    All that is known about one job.
+
+    `placement` is None without a topology: `can_split` is then about the manifests alone (can the scheduler put two
+    ranks in different zones as far as the spec says). `denied`, `unjudged` and `proxied` are flows under the witness
+    placement first, then under any other reachable class; `flows` is the full role x role list under the witness.
+    """
+
+    job: TrainingJob
+    can_split: Answer
+    why: str = ""
+    placement: GroupOutcome | None = None
+    witness: Witness | None = None
+    flows: tuple[FlowJudgement, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+    def with_outcome(self, *outcomes: str) -> tuple[FlowJudgement, ...]:
+        return tuple(f for f in self.flows if f.verdict.outcome in outcomes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The judgement of all jobs of an input. `edges` counts the peer edges judged, for the summary line."""
+
+    inputs: Inputs
+    policies: PolicySet
+    jobs: tuple[JobJudgement, ...] = ()
+    topology: Topology | None = None
+    edges: int = 0
+    unjudged: tuple[str, ...] = field(default=())

@@ -1,0 +1,1 @@
+"""kube-scheduler's filters on plain nodes and pods, and what they mean for a whole job."""

@@ -1,0 +1,78 @@
+"""
+The seam of the placement package for whole jobs: pods in creation order x topology -> what the scheduler may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stallscope.model.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRequest:
+    """A pod to place: `body` is plain (metadata.name/namespace/labels, spec). Pods with equal `klass` are alike."""
+
+    name: str
+    body: Mapping[str, Any]
+    klass: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailure:
+    """Why a node cannot take a pod: the first failing filter and the scheduler's words."""
+
+    node: str
+    plugin: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feasibility:
+    """`feasible` node names (sorted) and one failure for each other node; `unjudged` names constructs not modelled."""
+
+    feasible: tuple[str, ...]
+    failures: tuple[NodeFailure, ...] = ()
+    unjudged: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str | None:
+        """kube-scheduler's own summary when nothing is feasible, else None."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """One outcome: pod name -> node name, None = Pending."""
+
+    nodes: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOutcome:
+    """
+    What can happen to a job. `zone_sets`: every set of zones its *bound* pods may end up using. `may_split`: some
+    outcome uses two zones or more. `may_start_whole`/`must_start_whole`: some/every outcome binds all pods.
+    `worst` is the adversarial witness (most zones, ranks interleaved), `locked` an outcome with Pending pods if one
+    is reachable, `likely` the zone-interleaved tie model's outcome. `odds` = model name -> share of split outcomes.
+    `exhaustive` is false when the search was cut: then nothing is claimed impossible.
+    """
+
+    zone_sets: tuple[frozenset[str], ...]
+    may_split: bool
+    may_start_whole: bool
+    must_start_whole: bool
+    worst: Placement | None = None
+    locked: Placement | None = None
+    likely: Placement | None = None
+    odds: Mapping[str, float] = field(default_factory=dict)
+    infeasible: Mapping[str, Feasibility] = field(default_factory=dict)
+    unjudged: tuple[str, ...] = ()
+    exhaustive: bool = True
+
+
+def judge_group(pods: Sequence[PodRequest], topology: Topology, **settings: Any) -> GroupOutcome:
+    """All outcomes reachable when the pods are created in this order and ties are broken by an adversary."""
+    raise NotImplementedError

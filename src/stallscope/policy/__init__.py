@@ -1,0 +1,1 @@
+"""Policy dialects -> one rule form -> a verdict with provenance."""
