@@ -4,12 +4,12 @@ The seam of the policy package: objects -> `PolicySet` -> `Verdict` of an edge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location
-from stallscope.model.traffic import PeerEdge, Verdict
+from stallscope.model.traffic import Endpoint, PeerEdge, PortRange, RuleRef, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,18 @@ class PolicySet:
         """The verdict of one edge, with provenance."""
         raise NotImplementedError
 
-    def selecting(self, edge: PeerEdge) -> tuple[KubeObject, ...]:
+    def evaluate_range(
+        self, source: Endpoint, destination: Endpoint, ports: PortRange
+    ) -> tuple[tuple[PortRange, Verdict], ...]:
+        """Segments of `ports` with equal outcome and provenance, in order, covering it; one evaluation a segment."""
+        raise NotImplementedError
+
+    def endpoint_key(self, endpoint: Endpoint) -> Hashable:
+        """Endpoints with equal keys get equal verdicts with everybody (labels no selector mentions do not count)."""
+        raise NotImplementedError
+
+    def selecting(self, endpoint: Endpoint) -> tuple[RuleRef, ...]:
+        """The policies that select `endpoint` as their subject."""
         raise NotImplementedError
 
 

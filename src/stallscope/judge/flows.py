@@ -1,0 +1,150 @@
+"""
+Every flow of a job against the policies.
+
+Pods that no policy can tell apart are one class (`PolicySet.endpoint_key`), so the work grows with classes, not with
+pairs of ranks. One pod of each class speaks for it in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stallscope.judge.result import FlowJudgement
+from stallscope.model.topology import ZONE
+from stallscope.model.traffic import (
+    Direction,
+    DirectionVerdict,
+    Endpoint,
+    Flow,
+    Outcome,
+    Outside,
+    PortRange,
+    Verdict,
+)
+from stallscope.policy.engine import PolicySet
+
+#: Worst first: what a report should show when ports of one range differ.
+_ORDER = (Outcome.DENIED, Outcome.UNJUDGED, Outcome.PROXIED, Outcome.ALLOWED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One end of flows: a pod of the job (`role`, `index`) or something outside it (`role` = the `Outside` value)."""
+
+    role: str
+    index: int
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    members: tuple[Member, ...]
+
+    @property
+    def first(self) -> Member:
+        return self.members[0]
+
+
+OutsideLookup = Callable[[Outside], tuple[Endpoint | None, str]]
+
+
+def judge_flows(
+    flows: Sequence[Flow], pods: Sequence[Member], policies: PolicySet, outside: OutsideLookup
+) -> tuple[FlowJudgement, ...]:
+    """One judgement per flow, pair of classes and needed port range, worst outcomes first within a flow."""
+    classes = _classes(pods, policies)
+    return tuple(j for flow in flows for j in _judge_flow(flow, classes, policies, outside))
+
+
+def zone_of(endpoint: Endpoint) -> str:
+    """The zone an endpoint was placed in, from its own or its node's labels; empty when not placed."""
+    return dict(endpoint.labels).get(ZONE) or dict(endpoint.node_labels).get(ZONE, "")
+
+
+def _classes(pods: Sequence[Member], policies: PolicySet) -> Mapping[str, tuple[_Class, ...]]:
+    grouped: dict[str, dict[Hashable, list[Member]]] = {}
+    for pod in pods:
+        key = (policies.endpoint_key(pod.endpoint), zone_of(pod.endpoint))
+        grouped.setdefault(pod.role, {}).setdefault(key, []).append(pod)
+    return {role: tuple(_Class(tuple(members)) for members in groups.values()) for role, groups in grouped.items()}
+
+
+def _judge_flow(
+    flow: Flow, classes: Mapping[str, tuple[_Class, ...]], policies: PolicySet, outside: OutsideLookup
+) -> list[FlowJudgement]:
+    found: list[FlowJudgement] = []
+    missing = [end for end in (flow.source, flow.destination) if end in set(Outside) and outside(Outside(end))[0] is None]
+    if missing:
+        return [_unknown(flow, outside(Outside(missing[0]))[1], classes)] if flow.required else []
+    sources = _ends(flow.source, None, classes, outside)
+    destinations = _ends(flow.destination, flow.destination_index, classes, outside)
+    for source in sources:
+        for destination in destinations:
+            pair = _pair(source, destination)
+            if pair is None:
+                continue
+            for ports in flow.ports:
+                found.append(_judge_pair(flow, *pair, ports, policies))
+    return sorted(found, key=lambda j: _ORDER.index(j.verdict.outcome))
+
+
+def _ends(
+    name: str, index: int | None, classes: Mapping[str, tuple[_Class, ...]], outside: OutsideLookup
+) -> Iterator[_Class]:
+    if name in set(Outside):
+        known = outside(Outside(name))[0]
+        if known is not None:
+            yield _Class((Member(role=name, index=0, endpoint=known),))
+        return
+    for group in classes.get(name, ()):
+        members = group.members if index is None else tuple(m for m in group.members if m.index == index)
+        if members:
+            yield _Class(members)
+
+
+def _pair(source: _Class, destination: _Class) -> tuple[Member, Member, int] | None:
+    """A representative pair of distinct pods and how many ordered pairs it stands for."""
+    same = {m.endpoint.name for m in source.members} & {m.endpoint.name for m in destination.members}
+    count = len(source.members) * len(destination.members) - len(same)
+    if count <= 0:
+        return None
+    first = source.first
+    other = next((m for m in destination.members if m.endpoint.name != first.endpoint.name), None)
+    if other is None:
+        first, other = source.members[1], destination.first
+    return first, other, count
+
+
+def _judge_pair(
+    flow: Flow, source: Member, destination: Member, pairs: int, ports: PortRange, policies: PolicySet
+) -> FlowJudgement:
+    segments = policies.evaluate_range(source.endpoint, destination.endpoint, ports)
+    worst, verdict = min(segments, key=lambda s: _ORDER.index(s[1].outcome))
+    return FlowJudgement(
+        flow=flow,
+        source=source.endpoint.name,
+        destination=destination.endpoint.name,
+        source_role=source.role,
+        destination_role=destination.role,
+        port=worst,
+        verdict=verdict,
+        zones=(zone_of(source.endpoint), zone_of(destination.endpoint)),
+        pairs=pairs,
+    )
+
+
+def _unknown(flow: Flow, fact: str, classes: Mapping[str, tuple[_Class, ...]]) -> FlowJudgement:
+    egress, ingress = (
+        DirectionVerdict(outcome=Outcome.UNJUDGED, direction=d, reason=fact) for d in (Direction.EGRESS, Direction.INGRESS)
+    )
+    names = [classes[end][0].first.endpoint.name if end in classes else end for end in (flow.source, flow.destination)]
+    return FlowJudgement(
+        flow=flow,
+        source=names[0],
+        destination=names[1],
+        source_role=flow.source,
+        destination_role=flow.destination,
+        port=flow.ports[0],
+        verdict=Verdict(outcome=Outcome.UNJUDGED, egress=egress, ingress=ingress, reason=fact),
+    )
