@@ -1,11 +1,140 @@
-"""The joint judgement."""
+"""
+The joint judgement: for each job, the placements the scheduler could choose, and every flow under them.
+
+Verdicts are asked first under the witness (the worst reachable placement), then for every other pair of zones the two
+ends could land in, because a policy that looks at zones answers differently there.
+"""
 
 from __future__ import annotations
 
-from stallscope.judge.inputs import Inputs
-from stallscope.judge.result import Judgement
+from collections.abc import Sequence
+from functools import partial
+
+from stallscope.judge.facts import complete, namespace_labels
+from stallscope.judge.flows import Member, judge_flows
+from stallscope.judge.inputs import ClusterFacts, Inputs
+from stallscope.judge.landing import Landing, land
+from stallscope.judge.outside import outside_endpoint
+from stallscope.judge.pods import endpoint
+from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.model.kube import KubeObject, from_body
+from stallscope.model.topology import Node, Topology
+from stallscope.model.traffic import Endpoint, Outcome, Outside
+from stallscope.model.workload import TrainingJob
+from stallscope.policy.detect import detect_cni
+from stallscope.policy.engine import EngineOptions, PolicySet, compile_policies
 
 
 def judge(inputs: Inputs) -> Judgement:
-    """Judge every job of `inputs`."""
-    raise NotImplementedError
+    """Judge every job of `inputs` against its topology and policies. Pure; never raises on odd manifests."""
+    facts = complete(inputs.facts, inputs.objects)
+    objects = (*inputs.objects, *_generated(inputs.jobs))
+    policies = _compile(objects, facts, inputs)
+    jobs = tuple(_judge_job(job, objects, inputs.topology, policies, facts) for job in inputs.jobs)
+    return Judgement(
+        inputs=inputs,
+        facts=facts,
+        policies=policies,
+        jobs=jobs,
+        topology=inputs.topology,
+        edges=sum(f.pairs for j in jobs for f in j.flows),
+        unjudged=tuple(sorted({f.verdict.reason for j in jobs for f in j.with_outcome(Outcome.UNJUDGED)})),
+    )
+
+
+def _generated(jobs: Sequence[TrainingJob]) -> tuple[KubeObject, ...]:
+    """Objects operators would create (Volcano's svc policy, …): judged like any other, located at their job."""
+    return tuple(from_body(extra.body, namespace=job.namespace) for job in jobs for extra in job.extra_objects)
+
+
+def _compile(objects: Sequence[KubeObject], facts: ClusterFacts, inputs: Inputs) -> PolicySet:
+    used = sorted({job.namespace for job in inputs.jobs})
+    labels = namespace_labels(objects, facts, used)
+    if inputs.topology:
+        labels = {**{n: dict(own) for n, own in inputs.topology.namespaces.items()}, **labels}
+    options = EngineOptions(
+        cni=facts.cni or detect_cni(objects),
+        version=facts.cni_version,
+        options=dict(facts.cilium_options),
+        namespaces=labels,
+    )
+    return compile_policies(objects, options)
+
+
+def _judge_job(
+    job: TrainingJob, objects: Sequence[KubeObject], topology: Topology | None, policies: PolicySet, facts: ClusterFacts
+) -> JobJudgement:
+    landing = land(job, topology)
+    nodes = {n.name: n for n in topology.nodes} if topology else {}
+    outside = partial(_outside, objects=objects)
+    flows = judge_flows(job.flows, _members(job, landing, nodes, facts), policies, outside)
+    flows += _other_zones(job, landing, nodes, policies, facts, flows)
+    return JobJudgement(
+        job=job,
+        can_split=landing.can_split,
+        why=landing.why,
+        placement=landing.outcome,
+        feasible=landing.feasible,
+        witness=landing.witness,
+        flows=flows,
+        caveats=landing.caveats,
+    )
+
+
+def _outside(which: Outside, *, objects: Sequence[KubeObject]) -> tuple[Endpoint | None, str]:
+    return outside_endpoint(which, objects)
+
+
+def _members(job: TrainingJob, landing: Landing, nodes: dict[str, Node], facts: ClusterFacts) -> list[Member]:
+    roles = {role.name: role for role in job.roles}
+    placed = landing.witness.nodes if landing.witness else {}
+    return [
+        Member(
+            role=pod.role,
+            index=pod.index,
+            endpoint=endpoint(pod, roles[pod.role], nodes.get(placed.get(pod.name) or ""), facts),
+        )
+        for pod in job.pods
+    ]
+
+
+def _other_zones(
+    job: TrainingJob,
+    landing: Landing,
+    nodes: dict[str, Node],
+    policies: PolicySet,
+    facts: ClusterFacts,
+    known: Sequence[FlowJudgement],
+) -> tuple[FlowJudgement, ...]:
+    """
+    Flows whose outcome differs when the pods land elsewhere. One pod a role and zone is enough: only the zone changes.
+    Nothing is asked when no policy can see the zone (the classes are then the same).
+    """
+    variants = _variants(job, landing, nodes, facts)
+    if len({(m.role, policies.endpoint_key(m.endpoint)) for m in variants}) <= len({m.role for m in variants}):
+        return ()
+    outside = partial(_outside, objects=())
+    seen = {(f.flow, f.zones, f.verdict.outcome) for f in known}
+    flows = [f for f in job.flows if not {f.source, f.destination} & set(Outside)]
+    found = judge_flows(flows, variants, policies, outside)
+    return tuple(f for f in found if (f.flow, f.zones, f.verdict.outcome) not in seen and landing.reachable(f.zones))
+
+
+def _variants(job: TrainingJob, landing: Landing, nodes: dict[str, Node], facts: ClusterFacts) -> list[Member]:
+    """Two pods of each role in each zone it can land in (two, so that a role can be asked about itself)."""
+    roles = {role.name: role for role in job.roles}
+    zones = landing.zones_of_role
+    pods = [p for role in job.roles for p in job.pods_of(role.name)[:2]]
+    return [
+        Member(
+            role=pod.role,
+            index=pod.index,
+            endpoint=endpoint(pod, roles[pod.role], _node_in(nodes, zone), facts, zone=zone),
+        )
+        for pod in pods
+        for zone in sorted(zones.get(pod.role, ()))
+    ]
+
+
+def _node_in(nodes: dict[str, Node], zone: str) -> Node | None:
+    return next((n for n in nodes.values() if n.zone == zone), None)

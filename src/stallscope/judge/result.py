@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stallscope.judge.inputs import Inputs
+from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.model.topology import Topology
 from stallscope.model.traffic import Flow, PortRange, Verdict
 from stallscope.model.workload import TrainingJob
-from stallscope.placement.group import GroupOutcome
+from stallscope.placement.group import Feasibility, GroupOutcome
 from stallscope.policy.engine import PolicySet
 
 
@@ -61,14 +61,15 @@ class JobJudgement:
     All that is known about one job.
 
     `placement` is None without a topology: `can_split` is then about the manifests alone (can the scheduler put two
-    ranks in different zones as far as the spec says). `denied`, `unjudged` and `proxied` are flows under the witness
-    placement first, then under any other reachable class; `flows` is the full role x role list under the witness.
+    ranks in different zones as far as the spec says). `feasible` is per role. `flows` is the role x role list under the
+    witness placement, followed by flows that come out differently in other reachable zones (`FlowJudgement.zones`).
     """
 
     job: TrainingJob
     can_split: Answer
     why: str = ""
     placement: GroupOutcome | None = None
+    feasible: Mapping[str, Feasibility] = field(default_factory=dict)
     witness: Witness | None = None
     flows: tuple[FlowJudgement, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ class Judgement:
     """The judgement of all jobs of an input. `edges` counts the peer edges judged, for the summary line."""
 
     inputs: Inputs
+    facts: ClusterFacts
     policies: PolicySet
     jobs: tuple[JobJudgement, ...] = ()
     topology: Topology | None = None
