@@ -20,12 +20,15 @@ class LinkClass(StrEnum):
 class Link:
     """
     One class of link: `bandwidth` in bytes/s that one direction of one ring edge can use, `latency` in seconds one way
-    (the alpha of the alpha-beta model). `source` says where the figures come from.
+    (the alpha of the alpha-beta model). `loss` (0..1) and `mtu` (bytes) matter to the pocket cluster only. `source` says
+    where the figures come from.
     """
 
     bandwidth: float
     latency: float
     source: str = ""
+    loss: float = 0.0
+    mtu: int = 1500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
