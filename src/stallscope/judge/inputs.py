@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from stallscope.judge.price import PriceFacts
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location
 from stallscope.model.topology import Topology
@@ -54,5 +55,6 @@ class Inputs:
     jobs: tuple[TrainingJob, ...] = ()
     topology: Topology | None = None
     facts: ClusterFacts = field(default_factory=ClusterFacts)
+    prices: PriceFacts = field(default_factory=PriceFacts)
     problems: tuple[Problem, ...] = ()
     files: int = 0

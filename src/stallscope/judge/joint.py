@@ -16,9 +16,10 @@ from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.judge.landing import Landing, land
 from stallscope.judge.outside import outside_endpoint
 from stallscope.judge.pods import endpoint
+from stallscope.judge.price import price
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
 from stallscope.model.kube import KubeObject, from_body
-from stallscope.model.topology import Node, Topology
+from stallscope.model.topology import Node
 from stallscope.model.traffic import Endpoint, Outcome, Outside
 from stallscope.model.workload import TrainingJob
 from stallscope.policy.detect import detect_cni
@@ -30,7 +31,7 @@ def judge(inputs: Inputs) -> Judgement:
     facts = complete(inputs.facts, inputs.objects)
     objects = (*inputs.objects, *_generated(inputs.jobs))
     policies = _compile(objects, facts, inputs)
-    jobs = tuple(_judge_job(job, objects, inputs.topology, policies, facts) for job in inputs.jobs)
+    jobs = tuple(_judge_job(job, objects, inputs, policies, facts) for job in inputs.jobs)
     return Judgement(
         inputs=inputs,
         facts=facts,
@@ -62,8 +63,9 @@ def _compile(objects: Sequence[KubeObject], facts: ClusterFacts, inputs: Inputs)
 
 
 def _judge_job(
-    job: TrainingJob, objects: Sequence[KubeObject], topology: Topology | None, policies: PolicySet, facts: ClusterFacts
+    job: TrainingJob, objects: Sequence[KubeObject], inputs: Inputs, policies: PolicySet, facts: ClusterFacts
 ) -> JobJudgement:
+    topology = inputs.topology
     landing = land(job, topology)
     nodes = {n.name: n for n in topology.nodes} if topology else {}
     outside = partial(_outside, objects=objects)
@@ -77,6 +79,7 @@ def _judge_job(
         feasible=landing.feasible,
         witness=landing.witness,
         flows=flows,
+        price=price(job, landing.witness, inputs.prices),
         caveats=landing.caveats,
     )
 

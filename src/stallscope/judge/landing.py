@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallscope.judge.pods import pod_requests
-from stallscope.judge.result import Answer, Witness
+from stallscope.judge.result import Answer
+from stallscope.judge.witness import Witness
 from stallscope.model.topology import Topology
 from stallscope.model.workload import TrainingJob
 from stallscope.placement.feasible import feasible

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stallscope.judge.inputs import ClusterFacts, Inputs
+from stallscope.judge.price import JobPrice
+from stallscope.judge.witness import Witness
 from stallscope.model.topology import Topology
 from stallscope.model.traffic import Flow, PortRange, Verdict
 from stallscope.model.workload import TrainingJob
 from stallscope.placement.group import Feasibility, GroupOutcome
 from stallscope.policy.engine import PolicySet
+
+__all__ = ["Answer", "FlowJudgement", "JobJudgement", "Judgement", "Witness"]
 
 
 class Answer(StrEnum):
@@ -44,24 +48,13 @@ class FlowJudgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """One concrete placement: pod name -> node name (``None`` = Pending), and each node's zone."""
-
-    nodes: Mapping[str, str | None]
-    zones: Mapping[str, str]
-
-    def zone_of(self, pod: str) -> str:
-        node = self.nodes.get(pod)
-        return self.zones.get(node, "") if node else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobJudgement:
     """
     All that is known about one job.
 
     `placement` is None without a topology: `can_split` is then about the manifests alone (can the scheduler put two
-    ranks in different zones as far as the spec says). `feasible` is per role. `flows` is the role x role list under the
+    ranks in different zones as far as the spec says). `feasible` is per role. `price` models the
+    witness. `flows` is the role x role list under the
     witness placement, followed by flows that come out differently in other reachable zones (`FlowJudgement.zones`).
     """
 
@@ -72,6 +65,7 @@ class JobJudgement:
     feasible: Mapping[str, Feasibility] = field(default_factory=dict)
     witness: Witness | None = None
     flows: tuple[FlowJudgement, ...] = ()
+    price: JobPrice | None = None
     caveats: tuple[str, ...] = ()
 
     def with_outcome(self, *outcomes: str) -> tuple[FlowJudgement, ...]:

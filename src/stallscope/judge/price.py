@@ -1,0 +1,116 @@
+"""
+What a split costs: the alpha-beta model under the witness placement against the same job in one zone.
+
+Everything is modelled, so the inputs travel with the figures. Where the user states nothing, an assumption is made and
+named; it is never silently a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stallscope.collective.cost import Spot, StepCost, StepModel, step_cost
+from stallscope.collective.edges import interleaved
+from stallscope.collective.links import DEFAULT_PROFILE, EgressPrice, LinkProfile
+from stallscope.collective.profile import parse_bytes
+from stallscope.judge.witness import Witness
+from stallscope.model.workload import TrainingJob
+
+GRADIENT_ANNOTATION = "stallscope.dev/gradient-bytes"
+COMPUTE_ANNOTATION = "stallscope.dev/compute-ms"
+#: 7B parameters in bf16, the worked example of the reference.
+ASSUMED_GRADIENT_BYTES = 14e9
+#: Busy share of the co-located job in the incident's write-up; used to derive compute time when nobody states it.
+ASSUMED_BUSY_SHARE = 0.85
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFacts:
+    """
+    What the user states. `gradient_bytes` per step and rank, `compute_seconds` per step without communication,
+    `overlap` 0..1, `egress` the price of cross-zone traffic (None: no money is printed).
+    """
+
+    gradient_bytes: float | None = None
+    compute_seconds: float | None = None
+    overlap: float = 0.0
+    profile: LinkProfile = DEFAULT_PROFILE
+    egress: EgressPrice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPrice:
+    """
+    Modelled step of the witness (`split`) and of the same ranks in one zone (`together`). `inputs` states every figure
+    the model used, one line each. `interleaved`: the rank order crosses zones more often than it must.
+    """
+
+    split: StepCost
+    together: StepCost
+    interleaved: bool
+    inputs: tuple[str, ...]
+    egress: EgressPrice | None = None
+
+    @property
+    def throughput_loss(self) -> float:
+        """Share of throughput lost by the split, 0..1."""
+        return 1.0 - self.together.step_seconds / self.split.step_seconds if self.split.step_seconds else 0.0
+
+    @property
+    def dollars_per_hour(self) -> float | None:
+        """Cross-zone bytes of one hour at the stated price; None without a price."""
+        if self.egress is None:
+            return None
+        return self.split.cross_zone_bytes_per_hour() / 1e9 * self.egress.per_gb
+
+
+def price(job: TrainingJob, witness: Witness | None, facts: PriceFacts) -> JobPrice | None:
+    """The price of `witness`; None when fewer than two ranks are placed."""
+    ranked = sorted((p for p in job.pods if p.rank is not None), key=lambda p: p.rank or 0)
+    if witness is None:
+        return None
+    placed = [(p, node) for p in ranked if (node := witness.nodes.get(p.name))]
+    if len(placed) < 2:
+        return None
+    spots = [Spot(node=node, zone=witness.zone_of(pod.name)) for pod, node in placed]
+    one_zone = [Spot(node=s.node, zone="together") for s in spots]
+    model, inputs = _model(job, one_zone, facts)
+    return JobPrice(
+        split=step_cost(spots, model, facts.profile),
+        together=step_cost(one_zone, model, facts.profile),
+        interleaved=interleaved([s.zone for s in spots]),
+        inputs=inputs,
+        egress=facts.egress,
+    )
+
+
+def _model(job: TrainingJob, one_zone: list[Spot], facts: PriceFacts) -> tuple[StepModel, tuple[str, ...]]:
+    gradient, gradient_from = _gradient_bytes(job, facts)
+    model = StepModel(gradient_bytes=gradient, compute_seconds=0.0, overlap=facts.overlap)
+    compute, compute_from = _compute_seconds(job, step_cost(one_zone, model, facts.profile).exposed_seconds, facts)
+    profile = facts.profile
+    return replace(model, compute_seconds=compute), (
+        f"ring all-reduce of {gradient / 1e9:g} GB a step ({gradient_from})",
+        f"compute {compute * 1000:.0f} ms a step ({compute_from})",
+        f"links '{profile.name}': in zone {profile.zone.bandwidth * 8 / 1e9:g} Gbit/s, "
+        f"across zones {profile.cross_zone.bandwidth * 8 / 1e9:g} Gbit/s a ring edge ({profile.cross_zone.source})",
+    )
+
+
+def _gradient_bytes(job: TrainingJob, facts: PriceFacts) -> tuple[float, str]:
+    if facts.gradient_bytes:
+        return facts.gradient_bytes, "stated by --gradient-bytes"
+    stated = parse_bytes(job.source.annotations.get(GRADIENT_ANNOTATION, ""))
+    if stated:
+        return stated, f"stated by annotation {GRADIENT_ANNOTATION}"
+    return ASSUMED_GRADIENT_BYTES, "assumed: 7B parameters in bf16; state yours with --gradient-bytes"
+
+
+def _compute_seconds(job: TrainingJob, exposed_in_one_zone: float, facts: PriceFacts) -> tuple[float, str]:
+    if facts.compute_seconds:
+        return facts.compute_seconds, "stated by --compute-ms"
+    stated = job.source.annotations.get(COMPUTE_ANNOTATION, "")
+    if stated.isdigit() and int(stated):
+        return int(stated) / 1000, f"stated by annotation {COMPUTE_ANNOTATION}"
+    derived = exposed_in_one_zone * ASSUMED_BUSY_SHARE / (1 - ASSUMED_BUSY_SHARE)
+    return derived, f"assumed: accelerators busy {ASSUMED_BUSY_SHARE:.0%} when co-located; state yours with --compute-ms"
