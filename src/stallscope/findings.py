@@ -59,3 +59,26 @@ class Finding:
         """The place to open first; a location without file when the finding concerns no file."""
         chosen = next((x for x in self.labels if x.primary), self.labels[0] if self.labels else None)
         return chosen.location if chosen else Location(file="")
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits that stay the same while lines move: rule, subject and key, nothing else."""
+        from hashlib import sha256  # not at start-up: it loads OpenSSL
+
+        return sha256("\0".join((self.rule, self.subject, self.key)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class SuppressedBy(StrEnum):
+    COMMENT = "comment"
+    ANNOTATION = "annotation"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppressed:
+    """A finding somebody accepted: how, why, and where they said so (``None`` for a baseline)."""
+
+    finding: Finding
+    by: SuppressedBy
+    reason: str = ""
+    location: Location | None = None
