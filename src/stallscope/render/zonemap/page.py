@@ -15,7 +15,9 @@ _PAGE = """<!doctype html>
 :root{{color-scheme:light dark;--ink:#1c2430;--paper:#fff;--line:#c4ccd6}}
 @media (prefers-color-scheme:dark){{:root{{--ink:#e8edf3;--paper:#12171d;--line:#44505e}}}}
 body{{font:15px/1.5 system-ui,sans-serif;margin:2rem;color:var(--ink);background:var(--paper)}}
-.maps{{display:flex;flex-wrap:wrap;gap:2rem;align-items:flex-start}}figure{{margin:0;max-width:100%;overflow-x:auto}}
+.maps{{display:flex;flex-wrap:wrap;gap:2rem;align-items:flex-start}}
+figure{{margin:0;flex:0 1 auto;min-width:min(100%,26rem);max-width:calc(50% - 1rem)}}
+@media (max-width:60rem){{figure{{max-width:100%}}}}
 svg{{max-width:100%;height:auto}}table{{border-collapse:collapse;margin:.5rem 0 2rem}}
 td,th{{border:1px solid var(--line);padding:.25rem .6rem;text-align:left}}
 .key span{{margin-right:1.5rem;border-bottom:3px solid;padding-bottom:2px}}

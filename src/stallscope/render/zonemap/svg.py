@@ -17,7 +17,7 @@ BOX_PAD = 10
 BOX_HEAD = 22
 BOX_GAP = 16
 COLUMN_PAD = 18
-COLUMN_GAP = 64
+COLUMN_GAP = 48
 COLUMN_HEAD = 40
 MARGIN = 20
 TITLE_HEIGHT = 30
@@ -93,7 +93,7 @@ def _shown(edges: tuple[Edge, ...]) -> list[Edge]:
 
 def _column(column: Column, x: float, y: float, placed: _Placed) -> tuple[float, float]:
     widest = max((min(len(b.cells), PER_ROW) for b in column.boxes), default=2)
-    box_width = max(widest * (CELL + GAP) - GAP + 2 * BOX_PAD, 160)
+    box_width = max(widest * (CELL + GAP) - GAP + 2 * BOX_PAD, 144)
     width = box_width + 2 * COLUMN_PAD
     top = y + COLUMN_HEAD
     boxes: list[str] = []
