@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallscope.model.topology import Topology
+from stallscope.placement.feasible import Feasibility, NodeFailure, feasible
+
+__all__ = ["Feasibility", "GroupOutcome", "NodeFailure", "Placement", "PodRequest", "feasible", "judge_group"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,29 +21,6 @@ class PodRequest:
     name: str
     body: Mapping[str, Any]
     klass: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFailure:
-    """Why a node cannot take a pod: the first failing filter and the scheduler's words."""
-
-    node: str
-    plugin: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feasibility:
-    """`feasible` node names (sorted) and one failure for each other node; `unjudged` names constructs not modelled."""
-
-    feasible: tuple[str, ...]
-    failures: tuple[NodeFailure, ...] = ()
-    unjudged: tuple[str, ...] = ()
-
-    @property
-    def message(self) -> str | None:
-        """kube-scheduler's own summary when nothing is feasible, else None."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

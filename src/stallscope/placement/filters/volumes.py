@@ -1,0 +1,78 @@
+"""
+Volumes that already have a place: VolumeBinding's check of bound claims and VolumeZone.
+
+Source: kube-scheduler 1.36 plugins volumebinding (binder.go checkBoundClaims) and volumezone. Unbound claims are judged
+only as far as no PersistentVolume exists for them yet: they are named as unjudged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stallscope.model.source import as_list, as_map, as_str, as_str_map, dig
+from stallscope.model.topology import REGION, ZONE, Node
+from stallscope.placement.filters.base import Refusal
+from stallscope.placement.podspec import PodSpec
+from stallscope.placement.settings import Settings
+from stallscope.placement.terms import NodeTerm, parse_node_term
+
+NODE_CONFLICT = Refusal("VolumeBinding", ("node(s) didn't match PersistentVolume's node affinity",))
+ZONE_CONFLICT = Refusal("VolumeZone", ("node(s) had no available volume zone",))
+
+_BETA = {"failure-domain.beta.kubernetes.io/zone": ZONE, "failure-domain.beta.kubernetes.io/region": REGION}
+_KEYS = (*_BETA, ZONE, REGION)
+
+
+@dataclass(slots=True)
+class VolumeState:
+    """Where the pod's volumes may be used. `missing`: the scheduler's words when a claim does not exist."""
+
+    terms: list[tuple[NodeTerm, ...]] = field(default_factory=list)
+    zones: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    missing: str = ""
+    unjudged: list[str] = field(default_factory=list)
+
+
+def volume_state(pod: PodSpec, settings: Settings) -> VolumeState:
+    prepared = VolumeState()
+    for claim in pod.claims:
+        _look_at(claim, pod, settings, prepared)
+    return prepared
+
+
+def _look_at(claim: str, pod: PodSpec, settings: Settings, prepared: VolumeState) -> None:
+    body = settings.claims.get(f"{pod.namespace}/{claim}") if settings.claims is not None else None
+    if body is None:
+        prepared.unjudged.append(f"PersistentVolumeClaim {claim} (not among the inputs)")
+        return
+    volume = as_str(dig(body, "spec", "volumeName"))
+    if not volume:
+        prepared.unjudged.append(f"PersistentVolumeClaim {claim} (not bound yet)")
+    elif volume not in settings.volumes:
+        prepared.unjudged.append(f"PersistentVolume {volume} (not among the inputs)")
+    else:
+        _add_volume(settings.volumes[volume], prepared)
+
+
+def _add_volume(body: Mapping[str, Any], prepared: VolumeState) -> None:
+    required = dig(body, "spec", "nodeAffinity", "required")
+    if isinstance(required, Mapping):
+        prepared.terms.append(tuple(parse_node_term(t) for t in as_list(as_map(required).get("nodeSelectorTerms"))))
+    labels = as_str_map(dig(body, "metadata", "labels"))
+    for key in _KEYS:
+        if key in labels:
+            prepared.zones.append((key, frozenset(z.strip() for z in labels[key].split("__"))))
+
+
+def refuse_volumes(prepared: VolumeState, node: Node) -> Refusal | None:
+    if any(not any(t.matches(node.labels, node.name) for t in terms) for terms in prepared.terms):
+        return NODE_CONFLICT
+    if not prepared.zones or not any(k in node.labels for k in _KEYS):
+        return None
+    for key, values in prepared.zones:
+        value = node.labels.get(key, node.labels.get(_BETA.get(key, key)))
+        if value is None or value not in values:
+            return ZONE_CONFLICT
+    return None
