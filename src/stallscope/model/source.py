@@ -8,9 +8,12 @@ indices), resolved to a `Span` only when somebody prints it.
 
 from __future__ import annotations
 
+import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 Route = tuple[str | int, ...]
 
@@ -46,31 +49,155 @@ class Location:
         return f"{self.file}:{self.span.line}:{self.span.column}" if self.span.line else self.file
 
 
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+class Places:
+    """
+    Where the nodes of one text stand: the text and, as plain character offsets, the start and end of every key, value
+    and item. Lines and columns are worked out when somebody asks: most places of a manifest are never printed.
+    """
+
+    __slots__ = ("_line_starts", "offsets", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.offsets: array[int] = array("I")
+        self._line_starts: array[int] | None = None
+
+    def __deepcopy__(self, memo: object) -> Places:
+        return self
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column, both 1-based, of a character offset. A byte order mark takes no column."""
+        starts = self._line_starts
+        if starts is None:
+            starts = array("I", [1 if self.text.startswith(_BYTE_ORDER_MARK) else 0])
+            starts.extend(m.end() for m in _LINE_BREAK.finditer(self.text))
+            self._line_starts = starts
+        line = max(bisect_right(starts, offset), 1)
+        return line, max(offset - starts[line - 1], 0) + 1
+
+    def span(self, start: int, end: int) -> Span:
+        """The span of ``text[start:end]``."""
+        return Span(*self.position(start), *self.position(end), start, end)
+
+
 class MapNode(dict[str, Any]):
-    """A mapping that knows where it stands. `key_spans` and `value_spans` have one entry a key; `shared` = anchor/alias."""
+    """
+    A mapping that knows where it stands: `span`, and one entry a key in `key_spans` and `value_spans`.
 
-    __slots__ = ("flow", "key_spans", "shared", "span", "value_spans")
+    `flow` = written in braces; `shared` = anchored, aliased or brought in by a merge key, so that an edit would change
+    more than one place; `merged` = the keys that a merge key brought in (their spans are where they are written).
+    Trees from text are read-only by convention: change a copy. Spans are computed on first use.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.span: Span = NO_SPAN
-        self.key_spans: dict[str, Span] = {}
-        self.value_spans: dict[str, Span] = {}
-        self.flow = False
-        self.shared = False
+    __slots__ = ("_keys", "_place", "_span", "_values", "flow", "merged", "shared")
+
+    def __init__(self, *, flow: bool = False, shared: bool = False) -> None:
+        self._place: tuple[Places, int] | None = None
+        self._span: Span | tuple[int, int] = NO_SPAN
+        self._keys: dict[str, Span] | None = None
+        self._values: dict[str, Span] | None = None
+        self.flow = flow
+        self.shared = shared
+        self.merged: frozenset[str] = frozenset()
+
+    def put(self, places: Places, start: int, end: int, first: int) -> None:
+        """Set the place: the node's own offsets, and the index in `places.offsets` of the four offsets a key has."""
+        self._place = (places, first)
+        self._span = (start, end)
+
+    @property
+    def marks(self) -> Sequence[int]:
+        """The offsets behind `key_spans` and `value_spans`, four a key; empty for a node that was not read."""
+        if self._place is None:
+            return ()
+        places, first = self._place
+        return places.offsets[first : first + 4 * len(self)]
+
+    @property
+    def span(self) -> Span:
+        if self._place is not None and not isinstance(self._span, Span):
+            self._span = self._place[0].span(*self._span)
+        return cast(Span, self._span)
+
+    @span.setter
+    def span(self, span: Span) -> None:
+        self._span = span
+
+    @property
+    def key_spans(self) -> dict[str, Span]:
+        if self._keys is None:
+            self._keys = self._spans(0)
+        return self._keys
+
+    @key_spans.setter
+    def key_spans(self, spans: dict[str, Span]) -> None:
+        self._keys = spans
+
+    @property
+    def value_spans(self) -> dict[str, Span]:
+        if self._values is None:
+            self._values = self._spans(2)
+        return self._values
+
+    @value_spans.setter
+    def value_spans(self, spans: dict[str, Span]) -> None:
+        self._values = spans
+
+    def _spans(self, part: int) -> dict[str, Span]:
+        if self._place is None:
+            return {}
+        places, first = self._place
+        offsets = places.offsets
+        at = range(first + part, len(offsets), 4)
+        return {k: places.span(offsets[i], offsets[i + 1]) for k, i in zip(self, at, strict=False)}
 
 
 class ListNode(list[Any]):
-    """A sequence that knows where it and each of its items stand."""
+    """A sequence that knows where it and each of its items stand; `flow` and `shared` as for `MapNode`."""
 
-    __slots__ = ("flow", "item_spans", "shared", "span")
+    __slots__ = ("_items", "_place", "_span", "flow", "shared")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.span: Span = NO_SPAN
-        self.item_spans: list[Span] = []
-        self.flow = False
-        self.shared = False
+    def __init__(self, *, flow: bool = False, shared: bool = False) -> None:
+        self._place: tuple[Places, int] | None = None
+        self._span: Span | tuple[int, int] = NO_SPAN
+        self._items: list[Span] | None = None
+        self.flow = flow
+        self.shared = shared
+
+    def put(self, places: Places, start: int, end: int, first: int) -> None:
+        """Set the place: the node's own offsets, and the index in `places.offsets` of the two offsets an item has."""
+        self._place = (places, first)
+        self._span = (start, end)
+
+    @property
+    def span(self) -> Span:
+        if self._place is not None and not isinstance(self._span, Span):
+            self._span = self._place[0].span(*self._span)
+        return cast(Span, self._span)
+
+    @span.setter
+    def span(self, span: Span) -> None:
+        self._span = span
+
+    @property
+    def item_spans(self) -> list[Span]:
+        if self._items is None:
+            if self._place is None:
+                self._items = []
+            else:
+                places, first = self._place
+                offsets = places.offsets
+                at = range(first, min(first + 2 * len(self), len(offsets)), 2)
+                self._items = [places.span(offsets[i], offsets[i + 1]) for i in at]
+        return self._items
+
+    @item_spans.setter
+    def item_spans(self, spans: list[Span]) -> None:
+        self._items = spans
 
 
 def span_of(tree: Any, route: Route, *, key: bool = True) -> Span:
@@ -83,15 +210,15 @@ def span_of(tree: Any, route: Route, *, key: bool = True) -> Span:
     best: Span = getattr(tree, "span", NO_SPAN)
     node = tree
     for depth, step in enumerate(route):
-        inner = dig(node, step)
-        if inner is None and not (isinstance(node, MapNode) and step in node):
+        last = depth == len(route) - 1
+        if isinstance(node, MapNode) and isinstance(step, str) and step in node:
+            spans = node.key_spans if key and last else node.value_spans
+            best = spans.get(step, best)
+        elif isinstance(node, ListNode) and isinstance(step, int) and 0 <= step < len(node):
+            best = node.item_spans[step] if step < len(node.item_spans) else best
+        elif dig(node, step) is None:
             return span_of(tree, route[:depth]) if depth else best
-        if isinstance(node, MapNode):
-            wants_key = key if depth == len(route) - 1 else False
-            best = node.key_spans[str(step)] if wants_key else node.value_spans[str(step)]
-        elif isinstance(node, ListNode):
-            best = node.item_spans[int(step)]
-        node = inner
+        node = dig(node, step)
     return best
 
 

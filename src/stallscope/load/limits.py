@@ -1,0 +1,23 @@
+"""How much of a hostile input is read before it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """
+    Bounds of one input file. `size` is in bytes as read; `nodes` counts keys, values and items after alias expansion, so
+    an alias bomb is refused rather than expanded; `broken` is how many unreadable documents are reported before the
+    rest of the file is left alone. An object in etcd is at most 1.5 MiB, hence `scalar`.
+    """
+
+    size: int = 64 * MIB
+    nodes: int = 2_000_000
+    depth: int = 100
+    documents: int = 100_000
+    scalar: int = 4 * MIB
+    broken: int = 20
