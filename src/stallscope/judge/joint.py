@@ -14,6 +14,7 @@ from stallscope.judge.facts import complete, namespace_labels
 from stallscope.judge.flows import Member, judge_flows
 from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.judge.landing import Landing, land
+from stallscope.judge.members import members
 from stallscope.judge.outside import outside_endpoint
 from stallscope.judge.pods import endpoint
 from stallscope.judge.price import price
@@ -69,7 +70,7 @@ def _judge_job(
     landing = land(job, topology)
     nodes = {n.name: n for n in topology.nodes} if topology else {}
     outside = partial(_outside, objects=objects)
-    flows = judge_flows(job.flows, _members(job, landing, nodes, facts), policies, outside)
+    flows = judge_flows(job.flows, members(job, landing.witness, nodes, facts), policies, outside)
     flows += _other_zones(job, landing, nodes, policies, facts, flows)
     return JobJudgement(
         job=job,
@@ -86,19 +87,6 @@ def _judge_job(
 
 def _outside(which: Outside, *, objects: Sequence[KubeObject]) -> tuple[Endpoint | None, str]:
     return outside_endpoint(which, objects)
-
-
-def _members(job: TrainingJob, landing: Landing, nodes: dict[str, Node], facts: ClusterFacts) -> list[Member]:
-    roles = {role.name: role for role in job.roles}
-    placed = landing.witness.nodes if landing.witness else {}
-    return [
-        Member(
-            role=pod.role,
-            index=pod.index,
-            endpoint=endpoint(pod, roles[pod.role], nodes.get(placed.get(pod.name) or ""), facts),
-        )
-        for pod in job.pods
-    ]
 
 
 def _other_zones(
