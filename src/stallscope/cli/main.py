@@ -51,10 +51,10 @@ Examples:
 class Lazy(click.Group):
     """A group that knows its verbs by name and imports the one that is asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [name for name, verb in VERBS.items() if find_spec(verb.module)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         verb = VERBS.get(cmd_name)
         if verb is None or not find_spec(verb.module):
             return None
@@ -62,9 +62,7 @@ class Lazy(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101  a verb module's contract
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise click.UsageError(f"no such command: {args[0]}{self._instead(ctx, args[0])}", ctx)
         return super().resolve_command(ctx, args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -38,9 +38,11 @@ class InputOptions:
         from stallscope.judge.inputs import ClusterFacts
 
         name, version = parse_cni(self.cni)
-        stated = {"kubernetes_version": parse_version(self.k8s_version, "--k8s-version")} if self.k8s_version else {}
         options = tuple(parse_pair(o) for o in self.cilium_option)
-        return ClusterFacts(cni=name, cni_version=version, cilium_options=options, **stated)
+        facts = ClusterFacts(cni=name, cni_version=version, cilium_options=options)
+        if not self.k8s_version:
+            return facts
+        return replace(facts, kubernetes_version=parse_version(self.k8s_version, "--k8s-version"))
 
 
 def parse_version(text: str, flag: str) -> tuple[int, ...]:
@@ -117,7 +119,9 @@ _INPUT_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--cni", metavar="NAME[@VERSION]", default="", envvar="STALLSCOPE_CNI",
         help=f"Network plugin ({', '.join(CNIS)}); else found from the objects.",
     ),
-    click.option("--k8s-version", metavar="VERSION", default="", envvar="STALLSCOPE_K8S_VERSION", help="Kubernetes version."),
+    click.option(
+        "--k8s-version", metavar="VERSION", default="", envvar="STALLSCOPE_K8S_VERSION", help="Kubernetes version.",
+    ),
     click.option("--cilium-option", multiple=True, metavar="KEY=VALUE", help="A Cilium agent option; may repeat."),
     click.option("--no-config", is_flag=True, is_eager=True, help="Read no config file."),
     click.option(

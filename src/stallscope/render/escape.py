@@ -6,9 +6,7 @@ import re
 
 # C0 and C1 controls, DEL; line and paragraph separators; bidirectional and zero-width controls ("Trojan Source",
 # Unicode TR 36 and TR 39); surrogates, which no encoding carries.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
+_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _NAMED = {"\n": "\\n", "\r": "\\r"}
 
 

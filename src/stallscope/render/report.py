@@ -24,7 +24,7 @@ class SourceCache(Protocol):
 class NoSources:
     """A source cache without sources: excerpts are left out."""
 
-    def lines(self, file: str) -> Sequence[str] | None:
+    def lines(self, file: str) -> Sequence[str] | None:  # noqa: ARG002
         return None
 
 
