@@ -1,0 +1,225 @@
+"""
+CiliumNetworkPolicy and CiliumClusterwideNetworkPolicy, cilium.io/v2, as the agent reads them.
+
+Source: cilium/cilium pkg/policy/api, pkg/k8s/apis/cilium.io/utils/utils.go (ParseToCiliumRule),
+pkg/policy/utils/parserules.go (RulesToPolicyEntries); reference/policy.md §1. What the agent refuses is in
+`stallscope.policy.cilium_reject`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from stallscope.model.kube import KubeObject
+from stallscope.model.source import Route, as_list, as_map, as_str
+from stallscope.model.traffic import Direction, Protocol, RuleRef
+from stallscope.policy.cilium_context import CiliumContext
+from stallscope.policy.cilium_selectors import SourcedSelector, parse_terms, peer_selector
+from stallscope.policy.identity import NAMESPACE
+from stallscope.policy.ir import Action, Block, Clause, Peer
+from stallscope.policy.peers import CidrPeer, EntityPeer, FactPeer, SelectorPeer, parse_network
+from stallscope.policy.portset import TRANSPORT, PortItem
+from stallscope.policy.subjects import CiliumSubject
+
+NAMESPACED = "CiliumNetworkPolicy"
+CLUSTERWIDE = "CiliumClusterwideNetworkPolicy"
+
+_SECTIONS = (
+    (Direction.INGRESS, Action.ALLOW, "ingress"),
+    (Direction.INGRESS, Action.DENY, "ingressDeny"),
+    (Direction.EGRESS, Action.ALLOW, "egress"),
+    (Direction.EGRESS, Action.DENY, "egressDeny"),
+)
+L3_FIELDS = ("Endpoints", "CIDR", "CIDRSet", "Entities", "Nodes", "Groups")
+EGRESS_FIELDS = ("Services", "FQDNs")
+
+
+def specs_of(policy: KubeObject) -> list[tuple[int, Route, Mapping[str, Any]]]:
+    """Every rule of the object: (number, route, body). ``spec`` is 0; ``specs`` count from 0 without it, else from 1."""
+    found: list[tuple[int, Route, Mapping[str, Any]]] = []
+    single = policy.get("spec")
+    if isinstance(single, Mapping):
+        found.append((0, ("spec",), single))
+    for index, item in enumerate(as_list(policy.get("specs"))):
+        found.append((len(found), ("specs", index), as_map(item)))
+    return found
+
+
+def compile_cilium(policy: KubeObject, context: CiliumContext) -> list[Block]:
+    """The blocks of one CNP or CCNP that the agent accepts."""
+    blocks: list[Block] = []
+    for number, route, spec in specs_of(policy):
+        blocks.extend(_compile_spec(policy, number, route, spec, context))
+    return blocks
+
+
+def _compile_spec(
+    policy: KubeObject, number: int, route: Route, spec: Mapping[str, Any], context: CiliumContext
+) -> Iterator[Block]:
+    namespace = policy.namespace if policy.kind == NAMESPACED else ""
+    subject = _subject(spec, namespace)
+    init = SourcedSelector(parse_terms(spec.get("endpointSelector"))).names_source("reserved")
+    for direction in (Direction.INGRESS, Direction.EGRESS):
+        clauses: list[Clause] = []
+        for way, action, section in _SECTIONS:
+            if way is not direction:
+                continue
+            for index, item in enumerate(as_list(spec.get(section))):
+                ref = RuleRef(
+                    policy=policy.ref, section=section, index=index, spec=number, location=policy.at(*route, section, index)
+                )
+                peers = _peers(as_map(item), direction, namespace, context, init)
+                clauses.extend(_clauses(ref, action, as_map(item), peers))
+        listed = as_list(spec.get(direction.value)) or as_list(spec.get(f"{direction.value}Deny"))
+        if listed:
+            selector = "nodeSelector" if subject.host else "endpointSelector"
+            yield Block(
+                policy=policy,
+                ref=RuleRef(policy=policy.ref, section=direction.value, spec=number, location=policy.at(*route, selector)),
+                direction=direction,
+                subject=subject,
+                tier=context.normal_tier,
+                isolates=_isolates(spec, direction, context),
+                clauses=tuple(clauses),
+            )
+
+
+def _isolates(spec: Mapping[str, Any], direction: Direction, context: CiliumContext) -> bool:
+    """Default deny: yes for a direction with rules, unless ``enableDefaultDeny`` says otherwise."""
+    if not context.non_default_deny:
+        return True
+    return as_map(spec.get("enableDefaultDeny")).get(direction.value) is not False
+
+
+def _subject(spec: Mapping[str, Any], namespace: str) -> CiliumSubject:
+    if isinstance(spec.get("nodeSelector"), Mapping):
+        return CiliumSubject(SourcedSelector(parse_terms(spec.get("nodeSelector"))), host=True)
+    selector = SourcedSelector(parse_terms(spec.get("endpointSelector")))
+    if namespace:  # the policy's own namespace replaces whatever is written there
+        kept = SourcedSelector(tuple(t for t in selector.terms if not (t.need.key == NAMESPACE and t.source == "k8s")))
+        selector = kept.plus("k8s", NAMESPACE, "In", namespace)
+    return CiliumSubject(selector, namespace)
+
+
+def _peers(
+    rule: Mapping[str, Any], direction: Direction, namespace: str, context: CiliumContext, init: bool
+) -> tuple[Peer, ...] | None:
+    """None: no L3 part; an empty list anywhere: nobody (parserules.go mergeEndpointSelectors)."""
+    prefix = "from" if direction is Direction.INGRESS else "to"
+    fields = L3_FIELDS if direction is Direction.INGRESS else (*L3_FIELDS, *EGRESS_FIELDS)
+    present = {f: rule[prefix + f] for f in fields if isinstance(rule.get(prefix + f), list | tuple)}
+    if not present:
+        return None
+    if any(not value for value in present.values()):
+        return ()
+    found: list[Peer] = []
+    for kind, value in present.items():
+        found.extend(_read(kind, value, namespace, context, init))
+    return tuple(found)
+
+
+def _read(kind: str, value: Iterable[Any], namespace: str, context: CiliumContext, init: bool) -> Iterator[Peer]:
+    for item in value:
+        match kind:
+            case "Endpoints":
+                yield SelectorPeer(peer_selector(item, namespace=namespace, cluster=context.peer_cluster, init=init))
+            case "Nodes":
+                yield SelectorPeer(SourcedSelector(parse_terms(item)).plus("reserved", "remote-node", "Exists"))
+            case "Entities":
+                yield EntityPeer(as_str(item), context.cluster)
+            case "CIDR":
+                network = parse_network(item, bare_address=True)
+                if network is not None:
+                    yield CidrPeer(network)
+            case "CIDRSet":
+                yield from _cidr_rule(as_map(item), context)
+            case "Services":
+                yield from context.service_peers(as_map(item), namespace)
+            case "FQDNs":
+                yield context.fqdn_peer(as_map(item))
+            case "Groups":
+                yield FactPeer("which addresses toGroups/fromGroups resolves to")
+
+
+def _cidr_rule(item: Mapping[str, Any], context: CiliumContext) -> Iterator[Peer]:
+    excepts = tuple(n for e in as_list(item.get("except")) if (n := parse_network(e)) is not None)
+    network = parse_network(item.get("cidr"))
+    if network is not None:
+        yield CidrPeer(network, excepts)
+    else:
+        yield from context.group_peers(item, excepts)
+
+
+def _clauses(ref: RuleRef, action: Action, rule: Mapping[str, Any], peers: tuple[Peer, ...] | None) -> Iterator[Clause]:
+    """One clause per port rule, since each may have its own L7 part; no L3 and no ports = matches nothing."""
+    port_rules, icmps = as_list(rule.get("toPorts")), as_list(rule.get("icmps"))
+    if not port_rules and not icmps:
+        yield Clause(ref=ref, action=action, peers=() if peers is None else peers)
+        return
+    for item in map(as_map, port_rules):
+        ports = tuple(p for x in as_list(item.get("ports")) for p in port_items(as_map(x)))
+        proxied = proxy_reason(item) if action is Action.ALLOW else ""
+        yield Clause(ref=ref, action=action, peers=peers, ports=ports, proxied=proxied)
+    types = tuple(i for x in icmps for f in as_list(as_map(x).get("fields")) if (i := icmp_item(as_map(f))) is not None)
+    if icmps:
+        yield Clause(ref=ref, action=action, peers=peers, ports=types)
+
+
+def port_items(item: Mapping[str, Any]) -> tuple[PortItem, ...]:
+    """
+    A PortProtocol. No protocol (or ANY) = TCP, UDP and SCTP; port 0 = all; endPort below port = that port only; anything
+    but a decimal number is a *named* port, also ``0x50`` (pkg/iana IsSvcName).
+    """
+    name = str(item.get("protocol") or "ANY").upper()
+    written = item.get("port")
+    text = str(written) if isinstance(written, int | str) and not isinstance(written, bool) else ""
+    protocols: tuple[Protocol | None, ...] = TRANSPORT
+    if name != "ANY":
+        protocols = tuple(p for p in Protocol if p.value == name)
+    if text in ("", "0") and name == "ANY":
+        return (PortItem(None),)
+    if text in ("", "0"):
+        return tuple(PortItem(p) for p in protocols)
+    if not (text.isascii() and text.isdigit()):
+        return tuple(PortItem(p, name=text.lower()) for p in protocols)
+    first, end = int(text), item.get("endPort")
+    last = end if isinstance(end, int) and not isinstance(end, bool) and end > first else first
+    return tuple(PortItem(p, first, last) for p in protocols)
+
+
+#: Names the API accepts for ICMPv4 types (pkg/policy/api/icmp.go); IPv6 names differ and are looked up by number only.
+_ICMP_NAMES = {
+    "EchoReply": 0, "DestinationUnreachable": 3, "Redirect": 5, "Echo": 8, "EchoRequest": 8, "RouterAdvertisement": 9,
+    "RouterSelection": 10, "TimeExceeded": 11, "ParameterProblem": 12, "Timestamp": 13, "TimestampReply": 14, "Photuris": 40,
+    "ExtendedEchoRequest": 42, "ExtendedEchoReply": 43,
+}  # fmt: skip
+
+
+def icmp_item(field: Mapping[str, Any]) -> PortItem | None:
+    """An ICMP field by number or name. The family is not part of an edge, so IPv6 types match by number as well."""
+    kind = field.get("type")
+    if isinstance(kind, str):
+        kind = int(kind) if kind.isascii() and kind.isdigit() else _ICMP_NAMES.get(kind)
+    return PortItem(Protocol.ICMP, kind, kind) if isinstance(kind, int) and not isinstance(kind, bool) else None
+
+
+def proxy_reason(item: Mapping[str, Any]) -> str:
+    """Why the agent redirects what this port rule admits, or the empty string; empty L7 lists are plain L4 rules."""
+    rules = as_map(item.get("rules"))
+    for key, text in (
+        ("http", "http rules: Envoy parses the traffic"),
+        ("kafka", "kafka rules"),
+        ("dns", "dns rules: the DNS proxy"),
+    ):
+        if as_list(rules.get(key)):
+            return text
+    if as_str(rules.get("l7proto")):
+        return f"l7proto {rules['l7proto']}"
+    if as_list(item.get("serverNames")):
+        return "serverNames: Envoy inspects the TLS handshake"
+    if as_map(item.get("terminatingTLS")) or as_map(item.get("originatingTLS")):
+        return "TLS interception by Envoy"
+    if as_map(item.get("listener")):
+        return "an Envoy listener"
+    return ""

@@ -1,0 +1,190 @@
+"""
+Cilium's enforcement around the rules: who is an endpoint, what its identity is, modes, allow-localhost.
+
+Source: cilium/cilium pkg/policy/repository.go, pkg/policy/mapstate.go, pkg/labels/cidr.go; reference/policy.md §1.4, §1.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
+
+from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome
+from stallscope.policy.evaluate import Case
+from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS, SERVICE_ACCOUNT, label_filter
+from stallscope.policy.namespaces import Namespaces
+from stallscope.policy.options import CiliumOptions
+from stallscope.policy.program import Engine
+from stallscope.policy.view import Address, View
+
+#: Reserved identities that are endpoints with a policy of their own on the node (pkg/identity/reserved.go).
+MANAGED_RESERVED = frozenset({"init", "health", "ingress"})
+NODES = frozenset({"host", "remote-node"})
+
+
+def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
+    """The engine of one agent configuration."""
+
+    def view(endpoint: Endpoint) -> View:
+        return make_view(endpoint, options, namespaces)
+
+    def exempt(direction: Direction, subject: View, _peer: View) -> DirectionVerdict | None:
+        if subject.governed is False:
+            return DirectionVerdict(
+                outcome=Outcome.ALLOWED, direction=direction, enforced=False, reason=_unmanaged(subject, options)
+            )
+        if options.enforcement == "never":
+            return DirectionVerdict(
+                outcome=Outcome.ALLOWED, direction=direction, reason="policy enforcement is off (enable-policy=never)"
+            )
+        return None
+
+    def after(case: Case, verdict: DirectionVerdict) -> DirectionVerdict:
+        return _after(case, verdict, options)
+
+    return Engine(
+        view=view, exempt=exempt, after=after, resolve=resolve, missing="whether both ends share a node (host network)"
+    )
+
+
+def _unmanaged(view: View, options: CiliumOptions) -> str:
+    if view.endpoint.host_network or NODES & view.reserved:
+        reason = "host network: pod policy does not apply to this end"
+        return reason if not options.host_firewall else f"{reason}, and no host policy is known for it"
+    return "not an endpoint of this cluster"
+
+
+def resolve(source: Endpoint, destination: Endpoint) -> Sequence[tuple[Endpoint, Endpoint]]:
+    """
+    A host-network pod has no identity of its own: its peers see ``host`` on the same node, ``remote-node`` on another.
+    Without node names both are possible.
+    """
+    return [
+        (left, right)
+        for left in _as_peer(source, destination)
+        for right in _as_peer(destination, source)
+        if not _contradiction(source, destination, left, right)
+    ]
+
+
+def _as_peer(end: Endpoint, other: Endpoint) -> Sequence[Endpoint]:
+    if not (end.host_network and end.namespace):
+        return (end,)
+    if end.node and other.node:
+        names: tuple[str, ...] = ("host",) if end.node == other.node else ("remote-node",)
+    else:
+        names = ("host", "remote-node")
+    return tuple(replace(end, namespace="", reserved=(name,), labels=(), named_ports=()) for name in names)
+
+
+def _contradiction(source: Endpoint, destination: Endpoint, left: Endpoint, right: Endpoint) -> bool:
+    both = source.host_network and destination.host_network
+    return both and left.reserved != right.reserved
+
+
+def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces) -> View:
+    """Identity labels, address and enforcement of one endpoint."""
+    labels: dict[str, str] = {}
+    sourced: dict[str, str] = {}
+    known = True
+    address = parse_address(endpoint.ip)
+    reserved = frozenset(endpoint.reserved)
+    if endpoint.is_pod:
+        keeps = label_filter(options.version, options.labels).keeps
+        labels = {k: v for k, v in endpoint.labels if keeps(k)}
+        sourced.update((f"k8s:{k}", v) for k, v in labels.items())
+        own, known = namespaces.of(endpoint.namespace)
+        sourced.update((f"k8s:{NAMESPACE_LABELS}.{k}", v) for k, v in own.items())
+        sourced[f"k8s:{NAMESPACE}"] = endpoint.namespace
+        sourced[f"k8s:{CLUSTER}"] = options.cluster
+        if endpoint.service_account:
+            sourced[f"k8s:{SERVICE_ACCOUNT}"] = endpoint.service_account
+        address = None
+    else:
+        reserved, address = _reserved(reserved, address, endpoint, options)
+        if NODES & reserved:
+            sourced[f"k8s:{CLUSTER}"] = options.cluster
+            source = "k8s" if "host" in reserved else "node"
+            if source == "k8s" or options.node_selectors:
+                sourced.update((f"{source}:{k}", v) for k, v in endpoint.node_labels)
+    sourced.update((f"reserved:{name}", "") for name in reserved)
+    sourced.update(_raw(endpoint.raw_labels))
+    governed = endpoint.is_pod or bool(MANAGED_RESERVED & reserved) or ("host" in reserved and options.host_firewall)
+    bare = {k.partition(":")[2]: v for k, v in sourced.items()}
+    return View(
+        endpoint=endpoint,
+        key=(
+            tuple(sorted(sourced.items())),
+            endpoint.named_ports,
+            address,
+            known,
+            endpoint.node if endpoint.host_network else "",
+        ),
+        labels=labels,
+        sourced=sourced,
+        bare=bare,
+        namespace_known=known,
+        reserved=reserved,
+        address=address,
+        governed=governed and not endpoint.host_network,
+    )
+
+
+def _raw(labels: Sequence[str]) -> Mapping[str, str]:
+    found = {}
+    for label in labels:
+        key, _, value = label.partition("=")
+        found[key if ":" in key else f"unspec:{key}"] = value
+    return found
+
+
+def _reserved(
+    reserved: frozenset[str], address: Address | None, endpoint: Endpoint, options: CiliumOptions
+) -> tuple[frozenset[str], Address | None]:
+    """Nodes are known by identity (by address only with policy-cidr-match-mode=nodes); other addresses are the world."""
+    if NODES & reserved:
+        return reserved, address if options.cidr_matches_nodes else None
+    if address is not None and not reserved & {"init", "health", "ingress", "unmanaged"}:
+        return reserved | {"world", f"world-ipv{address.version}"}, address
+    if not reserved and endpoint.ip == "" and not endpoint.raw_labels:
+        return frozenset({"world"}), None
+    return reserved, address
+
+
+def parse_address(text: str) -> Address | None:
+    try:
+        return ip_address(text) if text else None
+    except ValueError:
+        return None
+
+
+def _after(case: Case, verdict: DirectionVerdict, options: CiliumOptions) -> DirectionVerdict:
+    """Mode ``always``, endpoints still initialising, and the host's right to reach its own pods."""
+    subject = case.subject
+    silent = verdict.outcome is Outcome.ALLOWED and not verdict.rules
+    isolated = any(s.block.isolates for s in case.selected)
+    if silent and not isolated and (options.enforcement == "always" or "init" in subject.reserved):
+        reason = (
+            "enable-policy=always denies what no rule admits"
+            if options.enforcement == "always"
+            else "the endpoint is initialising"
+        )
+        verdict = DirectionVerdict(outcome=Outcome.DENIED, direction=case.direction, reason=reason)
+    if case.direction is Direction.INGRESS and "host" in case.peer.reserved and "host" not in subject.reserved:
+        return _localhost(case, verdict, options)
+    return verdict
+
+
+def _localhost(case: Case, verdict: DirectionVerdict, options: CiliumOptions) -> DirectionVerdict:
+    """
+    allow-localhost auto/always: the node reaches its pods unless a rule denies it. From 1.20 the exception stands below all
+    rules, so it does not help an endpoint that no rule selects under enable-policy=always (reference/policy.md §1.4).
+    """
+    if options.localhost == "policy" or verdict.outcome is not Outcome.DENIED or verdict.rules:
+        return verdict
+    if options.version >= (1, 20) and options.enforcement == "always" and not case.selected:
+        return verdict
+    return DirectionVerdict(
+        outcome=Outcome.ALLOWED, direction=case.direction, reason="the node may always reach its own pods"
+    )

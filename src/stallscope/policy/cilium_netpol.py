@@ -1,0 +1,58 @@
+"""
+NetworkPolicy v1 as the Cilium agent reads it: selectors over identity labels, ipBlock never against pods.
+
+Source: cilium/cilium pkg/k8s/network_policy.go (ParseNetworkPolicy); reference/policy.md §1.2, §2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stallscope.policy.cilium_context import CiliumContext
+from stallscope.policy.cilium_selectors import SourcedSelector, Term, parse_terms
+from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS
+from stallscope.policy.ir import Peer
+from stallscope.policy.netpol import NetpolReading, pods_and_addresses
+from stallscope.policy.peers import CidrPeer, SelectorPeer
+from stallscope.policy.subjects import CiliumSubject
+
+
+def cilium_reading(context: CiliumContext) -> NetpolReading:
+    """How the agent configured by `context` reads NetworkPolicy peers and subjects."""
+
+    def peer(item: Mapping[str, Any], namespace: str) -> Peer | None:
+        if isinstance(item.get("ipBlock"), Mapping):
+            plain = pods_and_addresses(item, namespace)
+            return CidrPeer(plain.network, plain.excepts) if isinstance(plain, CidrPeer) else None
+        terms = _terms(item, namespace)
+        return None if terms is None else SelectorPeer(_in_cluster(SourcedSelector(terms), context.peer_cluster))
+
+    def subject(selector: Any, namespace: str) -> CiliumSubject:
+        terms = parse_terms(selector, source="k8s")
+        return CiliumSubject(SourcedSelector(terms).plus("k8s", NAMESPACE, "In", namespace), namespace)
+
+    return NetpolReading(peer, subject, tier=context.normal_tier)
+
+
+def _terms(item: Mapping[str, Any], namespace: str) -> tuple[Term, ...] | None:
+    pods, namespaces = item.get("podSelector"), item.get("namespaceSelector")
+    own = parse_terms(pods, source="k8s")
+    if isinstance(namespaces, Mapping):
+        chosen = namespace_terms(namespaces)
+        return (*chosen, *own)
+    if isinstance(pods, Mapping):
+        return SourcedSelector(own).plus("k8s", NAMESPACE, "In", namespace).terms
+    return None
+
+
+def namespace_terms(selector: Mapping[str, Any]) -> tuple[Term, ...]:
+    """A namespaceSelector: keys are namespace labels; an empty one means "has a namespace", so pods only."""
+    chosen = parse_terms(selector, source="k8s", key_prefix=NAMESPACE_LABELS + ".")
+    return chosen or SourcedSelector().plus("k8s", NAMESPACE, "Exists").terms
+
+
+def _in_cluster(selector: SourcedSelector, cluster: str) -> SourcedSelector:
+    if not cluster or selector.names(CLUSTER):
+        return selector
+    return selector.plus("k8s", CLUSTER, "In", cluster)

@@ -1,0 +1,145 @@
+"""
+Cilium's label selectors: keys carry a source, and namespace and cluster are labels like any other.
+
+Source: cilium/cilium pkg/policy/api/selector.go, pkg/k8s/apis/cilium.io/utils/utils.go; reference/policy.md §1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from stallscope.model.labels import LABEL_OPERATORS, Requirement
+from stallscope.model.source import as_list, as_map
+from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS
+from stallscope.policy.ir import Match
+from stallscope.policy.view import View
+
+ANY = "any"
+_META = NAMESPACE_LABELS + "."
+
+
+class Term(NamedTuple):
+    """One requirement on a label of a source (``any`` = whichever)."""
+
+    source: str
+    need: Requirement
+
+    def match(self, view: View) -> Match:
+        if self.need.key.startswith(_META) and not view.namespace_known and self.need.key not in view.bare and view.is_pod:
+            return f"labels of namespace {view.namespace}"
+        if self.source == ANY:
+            return self.need.matches(view.bare)
+        key = f"{self.source}:{self.need.key}"
+        found = view.sourced.get(key)
+        return self.need.matches({self.need.key: found} if found is not None else {})
+
+    def __str__(self) -> str:
+        shown = self.need
+        if shown.key == NAMESPACE:
+            shown = Requirement("namespace", shown.operator, shown.values)
+        elif shown.key.startswith(_META):
+            shown = Requirement("namespace label " + shown.key[len(_META) :], shown.operator, shown.values)
+        return str(shown) if self.source in (ANY, "k8s") else f"{self.source}:{shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedSelector:
+    """A conjunction of terms; without any it matches every endpoint, nodes and the world included."""
+
+    terms: tuple[Term, ...] = ()
+
+    def match(self, view: View) -> Match:
+        unknown = ""
+        for term in self.terms:
+            found = term.match(view)
+            if found is False:
+                return False
+            if found is not True:
+                unknown = unknown or str(found)
+        return unknown or True
+
+    def failing(self, view: View) -> list[Term]:
+        return [t for t in self.terms if t.match(view) is False]
+
+    def names(self, *keys: str) -> bool:
+        """Whether a term names one of the keys with source k8s or any."""
+        return any(t.need.key in keys and t.source in (ANY, "k8s") for t in self.terms)
+
+    def names_prefix(self, prefix: str) -> bool:
+        return any(t.need.key.startswith(prefix) and t.source in (ANY, "k8s") for t in self.terms)
+
+    def names_source(self, source: str) -> bool:
+        return any(t.source == source for t in self.terms)
+
+    def plus(self, source: str, key: str, operator: str, *values: str) -> SourcedSelector:
+        return SourcedSelector((*self.terms, Term(source, Requirement(key, operator, values))))
+
+    def without(self, key: str) -> SourcedSelector:
+        return SourcedSelector(tuple(t for t in self.terms if t.need.key != key))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.terms)) or "everything"
+
+
+def split_key(key: str, default: str = ANY) -> tuple[str, str]:
+    """``k8s:app`` -> (``k8s``, ``app``); ``$x`` is short for ``reserved:x`` (pkg/labels parseSource)."""
+    if key.startswith("$"):
+        return "reserved", key[1:]
+    source, colon, rest = key.partition(":")
+    return (source or default, rest) if colon else (default, key)
+
+
+def parse_terms(value: Any, *, source: str = "", key_prefix: str = "") -> tuple[Term, ...]:
+    """
+    The terms of a LabelSelector. With `source`, keys are taken literally with that source (NetworkPolicy objects);
+    `key_prefix` goes before each key (namespace labels).
+    """
+    body = as_map(value)
+    return tuple(_terms(body, source, key_prefix))
+
+
+def _terms(body: Mapping[str, Any], source: str, key_prefix: str) -> Iterable[Term]:
+    for key, wanted in as_map(body.get("matchLabels")).items():
+        owner, bare = (source, str(key)) if source else split_key(str(key))
+        yield Term(owner, Requirement(key_prefix + bare, "In", (str(wanted),)))
+    for item in as_list(body.get("matchExpressions")):
+        entry = as_map(item)
+        values = tuple(str(v) for v in as_list(entry.get("values")))
+        owner, bare = (source, str(entry.get("key", ""))) if source else split_key(str(entry.get("key", "")))
+        yield Term(owner, Requirement(key_prefix + bare, str(entry.get("operator", "")), values))
+
+
+def selector_error(value: Any) -> str:
+    """Why the agent refuses this LabelSelector (apimachinery ValidateLabelSelector), or the empty string."""
+    for item in as_list(as_map(value).get("matchExpressions")):
+        entry = as_map(item)
+        operator, values = str(entry.get("operator", "")), as_list(entry.get("values"))
+        if operator not in LABEL_OPERATORS:
+            return f'operator: Invalid value: "{operator}": not a valid selector operator'
+        if operator in ("In", "NotIn") and not values:
+            return "values: Required value: must be specified when `operator` is 'In' or 'NotIn'"
+        if operator in ("Exists", "DoesNotExist") and values:
+            return "values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+    return ""
+
+
+def peer_selector(value: Any, *, namespace: str, cluster: str, init: bool = False) -> SourcedSelector:
+    """
+    A selector of ``fromEndpoints``/``toEndpoints`` with the defaults the agent adds (getEndpointSelector): the policy's
+    namespace unless one is named, "is in some namespace" for clusterwide policies, the local cluster unless one is
+    named. `cluster` empty = any cluster.
+    """
+    selector = SourcedSelector(parse_terms(value))
+    if selector.names_source("reserved"):
+        return selector
+    result = selector
+    if not selector.names(NAMESPACE):
+        if not namespace:
+            result = result if init else result.plus("k8s", NAMESPACE, "Exists")
+        elif not selector.names_prefix(NAMESPACE_LABELS):
+            result = result.plus("k8s", NAMESPACE, "In", namespace)
+    if cluster and not selector.names(CLUSTER):
+        result = result.plus("k8s", CLUSTER, "In", cluster)
+    return result

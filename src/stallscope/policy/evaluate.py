@@ -1,0 +1,266 @@
+"""
+Blocks -> the decision about one direction. The walk is the same for every engine:
+
+tiers in order; inside a tier the clauses in order, clauses of equal order together (deny, then allow, then pass); a closed
+tier denies at its end what it isolates; after the last tier the open tiers' isolation denies, else traffic is allowed.
+With one tier and one order this is Cilium <= 1.19 (any deny beats any allow, allows are a union); reference/policy.md §1.5.
+
+Unknown facts are carried along: every outcome that some value of the unknown facts would give is collected, and more than
+one different outcome makes the direction `unjudged` with these facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from stallscope.model.traffic import Direction, DirectionVerdict, NearMiss, Outcome, Protocol, RuleRef
+from stallscope.policy.ir import Action, Block, Clause, Match, Tier
+from stallscope.policy.portset import Interval, covers, describe, intervals
+from stallscope.policy.view import View
+
+EVERY_PORT: tuple[Interval, ...] = ((0, 65535),)
+NEAREST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A block that selects the subject; `sure` is True or names the fact on which that depends."""
+
+    block: Block
+    sure: Match
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A clause whose peers match (or may match: `sure` names the fact), with the ports it covers."""
+
+    clause: Clause
+    tier: int
+    sure: Match
+    ports: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything about one direction but the port: ready to be asked for any port of `protocol`."""
+
+    direction: Direction
+    subject: View
+    peer: View
+    destination: View
+    protocol: Protocol
+    tiers: Sequence[Tier]
+    selected: tuple[Selected, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def port_sets(self) -> Iterator[tuple[Interval, ...]]:
+        return (c.ports for c in self.candidates)
+
+
+def prepare(
+    direction: Direction,
+    subject: View,
+    peer: View,
+    destination: View,
+    protocol: Protocol,
+    tiers: Sequence[Tier],
+    selected: tuple[Selected, ...],
+) -> Case:
+    """Match peers once; what remains depends on the port only."""
+    found = []
+    for choice in selected:
+        for clause in choice.block.clauses:
+            sure = _both(choice.sure, match_peers(clause, peer))
+            if sure is False:
+                continue
+            ports = EVERY_PORT if clause.ports is None else intervals(clause.ports, protocol, destination.named_ports)
+            if ports:
+                found.append(Candidate(clause, choice.block.tier, sure, ports))
+    found.sort(key=_rank)
+    return Case(
+        direction=direction,
+        subject=subject,
+        peer=peer,
+        destination=destination,
+        protocol=protocol,
+        tiers=tiers,
+        selected=selected,
+        candidates=tuple(found),
+    )
+
+
+def _rank(candidate: Candidate) -> tuple[object, ...]:
+    return (candidate.tier, candidate.clause.order, candidate.clause.action)
+
+
+def _both(left: Match, right: Match) -> Match:
+    if left is False or right is False:
+        return False
+    return right if left is True else left
+
+
+def match_peers(clause: Clause, peer: View) -> Match:
+    """Any of the clause's peers matches: True wins over unknown, unknown over False."""
+    if clause.peers is None:
+        return True
+    unknown: Match = False
+    for option in clause.peers:
+        found = option.match(peer)
+        if found is True:
+            return True
+        if found is not False:
+            unknown = unknown or found
+    return unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One possible outcome; `facts` are the unknowns assumed on the way."""
+
+    outcome: Outcome
+    rules: tuple[RuleRef, ...] = ()
+    reason: str = ""
+    facts: tuple[str, ...] = ()
+    default: bool = False
+
+
+def decide(case: Case, port: int) -> DirectionVerdict:
+    """The verdict of one direction for one port."""
+    matching = [c for c in case.candidates if covers(c.ports, port)]
+    endings = list(_walk(case, matching, 0))
+    first = endings[0]
+    if any(e.outcome is not first.outcome for e in endings):
+        facts = dict.fromkeys(f for e in endings for f in e.facts)
+        named = "; ".join(facts)
+        return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=f"not known: {named}")
+    sure = endings[-1]
+    if not (sure.default and sure.outcome is Outcome.DENIED):
+        return DirectionVerdict(outcome=sure.outcome, direction=case.direction, rules=sure.rules, reason=sure.reason)
+    return DirectionVerdict(
+        outcome=Outcome.DENIED,
+        direction=case.direction,
+        isolating=isolating(case),
+        nearest=nearest(case),
+        reason=sure.reason,
+    )
+
+
+def isolating(case: Case) -> tuple[RuleRef, ...]:
+    """The policies that isolate the subject, once each."""
+    return tuple(dict.fromkeys(s.block.ref for s in case.selected if s.block.isolates))
+
+
+def _walk(case: Case, matching: Sequence[Candidate], tier: int, facts: tuple[str, ...] = ()) -> Iterator[Ending]:
+    """Endings from `tier` on, the one without assumptions last."""
+    for index in range(tier, len(case.tiers)):
+        inside = [c for c in matching if c.tier == index]
+        passed = False
+        for _, group in groupby(inside, key=lambda c: c.clause.order):
+            step = _group(list(group), facts)
+            facts = step.facts
+            yield from step.endings
+            if step.decided:
+                return
+            if step.unsure_pass:
+                yield from _walk(case, matching, index + 1, facts)
+            if step.passed:
+                passed = True
+                break
+        if case.tiers[index].closed and not passed:
+            yield from _default(case, facts, index)
+            if any(s.block.isolates and s.sure is True for s in case.selected if s.block.tier == index):
+                return
+    yield from _default(case, facts, None)
+    opened = (s for s in case.selected if s.block.isolates and not case.tiers[s.block.tier].closed)
+    if not any(s.sure is True for s in opened):
+        yield Ending(Outcome.ALLOWED, facts=facts)
+
+
+def _default(case: Case, facts: tuple[str, ...], tier: int | None) -> Iterator[Ending]:
+    for choice in case.selected:
+        closed = case.tiers[choice.block.tier].closed
+        here = choice.block.tier == tier if tier is not None else not closed
+        if choice.block.isolates and here:
+            more = facts if choice.sure is True else (*facts, str(choice.sure))
+            yield Ending(Outcome.DENIED, facts=more, default=True)
+            if choice.sure is True:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    endings: tuple[Ending, ...]
+    facts: tuple[str, ...]
+    decided: bool = False
+    passed: bool = False
+    unsure_pass: bool = False
+
+
+def _group(group: list[Candidate], facts: tuple[str, ...]) -> Step:
+    """Clauses of equal order: deny, then allow, then pass."""
+    endings: list[Ending] = []
+    for action in Action:
+        mine = [c for c in group if c.clause.action is action]
+        unsure = [c for c in mine if c.sure is not True]
+        sure = [c for c in mine if c.sure is True]
+        if unsure:
+            facts = tuple(dict.fromkeys((*facts, *(str(c.sure) for c in unsure))))
+            if action is not Action.PASS:
+                endings.append(_ending(action, unsure, facts))
+                if action is Action.ALLOW and any(not c.clause.proxied for c in unsure) != all(
+                    not c.clause.proxied for c in unsure
+                ):
+                    endings.append(Ending(Outcome.ALLOWED, facts=facts))
+        if sure and action is Action.PASS:
+            return Step(tuple(endings), facts, passed=True)
+        if sure:
+            endings.append(_ending(action, sure, facts))
+            return Step(tuple(endings), facts, decided=True)
+        if unsure and action is Action.PASS:
+            return Step(tuple(endings), facts, unsure_pass=True)
+    return Step(tuple(endings), facts)
+
+
+def _ending(action: Action, clauses: list[Candidate], facts: tuple[str, ...]) -> Ending:
+    if action is Action.DENY:
+        return Ending(Outcome.DENIED, _refs(clauses), facts=facts)
+    proxied = [c for c in clauses if c.clause.proxied]
+    if proxied:
+        return Ending(Outcome.PROXIED, _refs(proxied), proxied[0].clause.proxied, facts)
+    return Ending(Outcome.ALLOWED, _refs(clauses), facts=facts)
+
+
+def _refs(candidates: list[Candidate]) -> tuple[RuleRef, ...]:
+    return tuple(dict.fromkeys(c.clause.ref for c in candidates))
+
+
+def nearest(case: Case) -> tuple[NearMiss, ...]:
+    """Allow rules that failed, most nearly matching first: wrong port before wrong peer, few failed labels first."""
+    misses: list[tuple[int, NearMiss]] = []
+    for choice in case.selected:
+        for clause in choice.block.clauses:
+            if clause.action is Action.ALLOW:
+                misses.append(_miss(case, clause))
+    misses.sort(key=lambda m: m[0])
+    unique = {m.rule: m for _, m in reversed(misses)}
+    return tuple(m for m in dict.fromkeys(m for _, m in misses) if unique[m.rule] is m)[:NEAREST]
+
+
+def _miss(case: Case, clause: Clause) -> tuple[int, NearMiss]:
+    peers_fit = match_peers(clause, case.peer) is not False
+    ports_fit = clause.ports is None or bool(intervals(clause.ports, case.protocol, case.destination.named_ports))
+    if peers_fit:
+        if clause.ports is None:
+            return 0, NearMiss(rule=clause.ref, why="depends on a fact that is not known")
+        why = f"it admits {case.peer.name}, but only on {describe(clause.ports)}"
+        return (0 if ports_fit else 1), NearMiss(rule=clause.ref, why=why)
+    if not clause.peers:
+        return 20, NearMiss(rule=clause.ref, why="it names no peer, so it admits nobody")
+    distance, part = min((p.why_not(case.peer) for p in clause.peers), key=lambda x: x[0])
+    ports = "" if clause.ports is None else f" (and it opens only {describe(clause.ports)})"
+    return 2 + distance + (0 if ports_fit else 4), NearMiss(
+        rule=clause.ref, why=f"it does not admit {case.peer.name}: {part}{ports}"
+    )

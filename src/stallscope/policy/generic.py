@@ -1,0 +1,79 @@
+"""
+NetworkPolicy as the Kubernetes API documents it, for engines without a dialect module of their own (OVN-Kubernetes,
+Antrea, kube-network-policies, kindnet…): pods by selector, ipBlock also against pod addresses. What the API leaves open
+(host network) is unjudged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome
+from stallscope.policy.cilium_engine import parse_address
+from stallscope.policy.evaluate import Case
+from stallscope.policy.namespaces import Namespaces
+from stallscope.policy.program import Engine
+from stallscope.policy.view import View
+
+
+def generic_engine(namespaces: Namespaces) -> Engine:
+    """The reference engine."""
+
+    def view(endpoint: Endpoint) -> View:
+        return make_view(endpoint, namespaces)
+
+    return Engine(view=view, exempt=exempt, after=after, resolve=resolve)
+
+
+def make_view(endpoint: Endpoint, namespaces: Namespaces) -> View:
+    labels = dict(endpoint.labels)
+    own, known = namespaces.of(endpoint.namespace) if endpoint.namespace else ({}, True)
+    address = parse_address(endpoint.ip)
+    reserved = frozenset(endpoint.reserved) or (frozenset({"world"}) if not endpoint.namespace else frozenset[str]())
+    key = (
+        endpoint.namespace, tuple(sorted(labels.items())), endpoint.named_ports, endpoint.reserved, address,
+        endpoint.host_network, endpoint.service_account,
+    )  # fmt: skip
+    return View(
+        endpoint=endpoint,
+        key=key,
+        labels=labels,
+        bare=labels,
+        namespace_labels=own,
+        namespace_known=known,
+        reserved=reserved,
+        address=address,
+        governed=endpoint.is_pod,
+    )
+
+
+def exempt(direction: Direction, subject: View, peer: View) -> DirectionVerdict | None:
+    """Ends without pod policy, and what the API says cannot be prevented: a pod reached from its own node."""
+    if not subject.is_pod:
+        return DirectionVerdict(
+            outcome=Outcome.ALLOWED, direction=direction, enforced=False, reason="not a pod: no NetworkPolicy applies to it"
+        )
+    if direction is Direction.INGRESS and "host" in peer.reserved:
+        return DirectionVerdict(outcome=Outcome.ALLOWED, direction=direction, reason="a pod's own node can always reach it")
+    return None
+
+
+def after(case: Case, verdict: DirectionVerdict) -> DirectionVerdict:
+    """NetworkPolicy leaves host-network pods undefined, on either end: only what holds either way is kept."""
+    if case.subject.endpoint.host_network and case.selected:
+        reason = f"not known: what NetworkPolicy means for host-network pod {case.subject.name} (left open by the API)"
+        return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=reason)
+    if case.peer.endpoint.host_network and case.selected and not _whoever(case, verdict):
+        reason = f"not known: how this engine sees host-network pod {case.peer.name} as a peer"
+        return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=reason)
+    return verdict
+
+
+def _whoever(case: Case, verdict: DirectionVerdict) -> bool:
+    """Whether the verdict would be the same for any peer: an allow by a rule without peers."""
+    anybody = {c.clause.ref for c in case.candidates if c.clause.peers is None}
+    return verdict.outcome is Outcome.ALLOWED and (not verdict.rules or bool(anybody & set(verdict.rules)))
+
+
+def resolve(source: Endpoint, destination: Endpoint) -> Sequence[tuple[Endpoint, Endpoint]]:
+    return ((source, destination),)

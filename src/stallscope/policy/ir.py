@@ -1,0 +1,92 @@
+"""
+The one rule form. Each dialect compiles its objects to blocks (a policy, a direction, whom it selects) of clauses (an
+action, peers, ports); `stallscope.policy.evaluate` knows nothing of dialects.
+
+A match has three values: ``True``, ``False``, or text naming the fact that is missing. Text is never read as a yes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol as Shape
+
+from stallscope.model.kube import KubeObject
+from stallscope.model.traffic import Direction, RuleRef
+from stallscope.policy.portset import PortItem
+from stallscope.policy.view import View
+
+Match = bool | str
+
+
+class Action(IntEnum):
+    """The value is the precedence among clauses of equal order (deny first), as in Cilium and ClusterNetworkPolicy."""
+
+    DENY = 0
+    ALLOW = 1
+    PASS = 2
+
+
+class Peer(Shape):
+    """Something that may match the other end."""
+
+    def match(self, view: View) -> Match: ...
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        """How far from matching (0 is nearest) and the part that failed, in words."""
+        ...
+
+
+class Subject(Shape):
+    """Whom a policy applies to. `namespace` and `needs` are necessary conditions, used only to index."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]: ...
+
+    def match(self, view: View) -> Match: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """
+    One rule item. `peers` None = any peer, ``()`` = nobody; `ports` None = any port, ``()`` = no port. `order` ranks
+    within the tier (smaller first); clauses of equal order are taken together, deny before allow before pass.
+    `proxied` says why an allow goes through a proxy. `fact` names something unknown that the clause depends on.
+    """
+
+    ref: RuleRef
+    action: Action
+    peers: tuple[Peer, ...] | None = None
+    ports: tuple[PortItem, ...] | None = None
+    order: tuple[float | str, ...] = ()
+    proxied: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """
+    One direction of one policy. `isolates`: what no clause admits is denied for the pods it selects. `tier` indexes
+    `Program.tiers`.
+    """
+
+    policy: KubeObject
+    ref: RuleRef
+    direction: Direction
+    subject: Subject
+    tier: int
+    isolates: bool
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """`closed`: default deny of its blocks takes effect at the end of the tier, not after the last one."""
+
+    name: str
+    closed: bool
+
+
+ONE_TIER = (Tier("normal", False),)

@@ -1,0 +1,194 @@
+"""What may stand on the other end of a rule, for the engines that think in Kubernetes terms and in Cilium terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
+
+from stallscope.model.labels import Requirement, Selector
+from stallscope.policy.cilium_selectors import SourcedSelector
+from stallscope.policy.ir import Match
+from stallscope.policy.view import View
+
+Network = IPv4Network | IPv6Network
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def parse_network(value: Any, *, bare_address: bool = False) -> Network | None:
+    """A CIDR (host bits allowed, as in netip.ParsePrefix). Without ``/len`` only when `bare_address`; else None."""
+    if not isinstance(value, str) or ("/" not in value and not bare_address):
+        return None
+    try:
+        return ip_network(value.strip(), strict=False)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorPeer:
+    """Cilium endpoints by identity labels."""
+
+    selector: SourcedSelector
+
+    def match(self, view: View) -> Match:
+        return self.selector.match(view)
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        failed = self.selector.failing(view)
+        if not view.is_pod:
+            return 9, f"{view.name} is not a pod; the rule selects pods with {self.selector}"
+        return len(failed), "; ".join(has_not(t.need.key, str(t), view.bare) for t in failed)
+
+
+def has_not(key: str, wanted: str, labels: object) -> str:
+    """One failed requirement in words."""
+    held = labels.get(key) if hasattr(labels, "get") else None
+    return f"needs {wanted}, it has {key}={held}" if held is not None else f"needs {wanted}, it has no such label"
+
+
+@dataclass(frozen=True, slots=True)
+class CidrPeer:
+    """
+    Addresses in `network` but not in `excepts`. Matches only ends the engine knows by address (`View.address`); which
+    ends these are is the engine's business (Cilium: never pods or nodes).
+    """
+
+    network: Network
+    excepts: tuple[Network, ...] = ()
+    pods: bool = False
+
+    def match(self, view: View) -> Match:
+        if view.address is not None:
+            return view.address in self.network and not any(view.address in e for e in self.excepts)
+        if view.is_pod and not self.pods:
+            return False
+        if not self.pods and not _outside(view):
+            return False
+        if self.network.prefixlen == 0 and not self.excepts:
+            return True
+        return f"the address of {view.name}"
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        if view.address is None:
+            kind = "pods" if view.is_pod else "nodes"
+            return 8, f"{self} never matches {kind} here: the engine knows them by identity, not by address"
+        return 5, f"{view.address} is not in {self}"
+
+    def __str__(self) -> str:
+        return str(self.network) + (f" except {', '.join(map(str, self.excepts))}" if self.excepts else "")
+
+
+def _outside(view: View) -> bool:
+    return not ENTITY_RESERVED["world"].isdisjoint(view.reserved)
+
+
+#: Entities that stand for reserved identities (pkg/policy/api/entity.go EntitySelectorMapping).
+ENTITY_RESERVED: dict[str, frozenset[str]] = {
+    "host": frozenset({"host"}),
+    "remote-node": frozenset({"remote-node"}),
+    "init": frozenset({"init"}),
+    "ingress": frozenset({"ingress"}),
+    "health": frozenset({"health"}),
+    "unmanaged": frozenset({"unmanaged"}),
+    "kube-apiserver": frozenset({"kube-apiserver"}),
+    "world": frozenset({"world", "world-ipv4", "world-ipv6"}),
+    "world-ipv4": frozenset({"world-ipv4"}),
+    "world-ipv6": frozenset({"world-ipv6"}),
+    "none": frozenset(),
+}
+CLUSTER_RESERVED = frozenset({"host", "remote-node", "init", "ingress", "health", "unmanaged", "kube-apiserver"})
+ENTITIES = frozenset(ENTITY_RESERVED) | {"all", "cluster"}
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPeer:
+    """A Cilium entity. `cluster` is the local cluster's name (entity ``cluster`` covers its pods)."""
+
+    entity: str
+    cluster: str = "default"
+
+    def match(self, view: View) -> Match:
+        if self.entity == "all":
+            return True
+        if self.entity == "cluster":
+            if view.sourced.get("k8s:io.cilium.k8s.policy.cluster") == self.cluster:
+                return True
+            return not CLUSTER_RESERVED.isdisjoint(view.reserved)
+        return not ENTITY_RESERVED[self.entity].isdisjoint(view.reserved)
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        return 6, f'{view.name} is not in entity "{self.entity}"'
+
+
+@dataclass(frozen=True, slots=True)
+class FactPeer:
+    """
+    A peer nobody can expand from the inputs. `pods`: it may match pods; otherwise only what is outside the cluster.
+    """
+
+    fact: str
+    pods: bool = False
+
+    def match(self, view: View) -> Match:
+        if view.is_pod:
+            return self.fact if self.pods else False
+        return self.fact if _outside(view) else False
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        return 7, f"{self.fact} does not name {view.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodPeer:
+    """
+    Pods by Kubernetes selectors: `pods` AND (`namespaces`, or the namespace `namespace` when that is None). Never
+    nodes or outside addresses. NetworkPolicy v1 NetworkPolicyPeer; ClusterNetworkPolicy and AdminNetworkPolicy subjects.
+    """
+
+    pods: Selector
+    namespaces: Selector | None
+    namespace: str = ""
+
+    def match(self, view: View) -> Match:
+        if not view.is_pod:
+            return False
+        if self.namespaces is None:
+            if view.namespace != self.namespace:
+                return False
+            unknown = ""
+        else:
+            found = match_namespace(self.namespaces, view)
+            if found is False:
+                return False
+            unknown = "" if found is True else str(found)
+        return (unknown or True) if self.pods.matches(view.labels) else False
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        if not view.is_pod:
+            return 9, f"{view.name} is not a pod"
+        failed = [r for r in self.pods.requirements if not r.matches(view.labels)]
+        parts = [has_not(r.key, str(r), view.labels) for r in failed]
+        if self.namespaces is None:
+            if view.namespace != self.namespace:
+                parts.insert(0, f"it is in namespace {view.namespace}, the rule selects pods of {self.namespace} only")
+        else:
+            bad = [r for r in self.namespaces.requirements if not r.matches(view.namespace_labels)]
+            parts[:0] = [f"namespace {view.namespace} {has_not(r.key, str(r), view.namespace_labels)}" for r in bad]
+        return len(parts), "; ".join(parts)
+
+
+def match_namespace(selector: Selector, view: View) -> Match:
+    """A namespace selector, three-valued: labels other than the name are unknown when no Namespace object was given."""
+    unknown = ""
+    for need in selector.requirements:
+        if not _known(need, view):
+            unknown = f"labels of namespace {view.namespace}"
+        elif not need.matches(view.namespace_labels):
+            return False
+    return unknown or True
+
+
+def _known(need: Requirement, view: View) -> bool:
+    return view.namespace_known or need.key in view.namespace_labels
