@@ -91,12 +91,17 @@ def address(index: int, ip: str) -> bytes:
 
 
 def route(prefix: str, length: int, index: int) -> bytes:
-    """A device route: `prefix`/`length` is behind link `index`. ``0.0.0.0``/0 is the default route."""
+    """A device route: `prefix`/`length` is behind link `index`; length 0 is the default route."""
     body = struct.pack(
         "=BBBBBBBBI", socket.AF_INET, length, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST, 0
     )
     target = attribute(RTA_DST, socket.inet_aton(prefix)) if length else b""
     return message(RTM_NEWROUTE, body + target + _u32(RTA_OIF, index), NLM_F_CREATE | NLM_F_REPLACE)
+
+
+def default_route(index: int) -> bytes:
+    """Everything else is behind link `index`."""
+    return route("", 0, index)
 
 
 def tbf(index: int, *, rate: int, burst: int, limit: int) -> bytes:
@@ -148,7 +153,7 @@ class Netlink:
     def _flush(self, batch: list[bytes]) -> None:
         """Send one datagram. Only its last request asks for an acknowledgement: the kernel reports failures anyway."""
         first = self._sequence + 1
-        parts = []
+        parts: list[bytes] = []
         for item in batch:
             self._sequence += 1
             length, kind, flags, _, _ = struct.unpack_from("=IHHII", item)

@@ -1,8 +1,8 @@
 """
 Shaping: the profile's rates, delays and losses on the links of a pocket cluster, with whatever this kernel has.
 
-Rates: tbf on both ends of every node's uplink (the NIC), htb with one class a sending pod on the trunks (cross-zone), so that
-each ring edge has its own share, as a cloud's single-flow limit gives. Delay and loss: netem where the kernel has it.
+Rates: tbf on both ends of every node's uplink (the NIC), htb with one class a sending pod on the trunks (cross-zone), so
+that each ring edge has its own share, as a cloud's single-flow limit gives. Delay and loss: netem where the kernel has it.
 Without netem, loss is a random drop in nftables, and a delay is left out and *said* (reference lab.md §1, §6).
 """
 
@@ -187,8 +187,9 @@ def run_nft(text: str) -> None:
 
 
 def burst(rate: int) -> int:
-    """Bucket size in bytes for `rate` bytes/s: a millisecond's worth, so that a burst is no hole in the limit."""
-    return max(_MIN_BURST, rate // 1000)
+    """Bucket size in bytes for `rate` bytes/s: 2.5 ms' worth: enough for whole GSO packets,
+    too little to be a hole in the limit."""
+    return max(_MIN_BURST, rate // 400)
 
 
 def queue(rate: int) -> int:
