@@ -156,5 +156,5 @@ def unjudged_resources(pod: PodSpec, cluster: Cluster) -> tuple[str, ...]:
 
 
 def summarise(failures: Iterable[NodeFailure]) -> str:
-    """The first failures as the scheduler counts them: ``2 node(s) had untolerated taint(s), 3 Insufficient nvidia.com/gpu``."""
+    """The first failures as the scheduler counts them: ``2 Insufficient cpu, 3 node(s) had untolerated taint(s)``."""
     return _histogram(Counter(reason for f in failures for reason in (f.reasons or (f.message,))))

@@ -4,55 +4,91 @@ The seam of the placement package for whole jobs: pods in creation order x topol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from stallscope.model.topology import Topology
-from stallscope.placement.feasible import Feasibility, NodeFailure, feasible
+from stallscope.placement.feasible import Feasibility, NodeFailure, feasible, judge_pod, unjudged_resources
+from stallscope.placement.outcome import GroupOutcome, Placement, PodRequest
+from stallscope.placement.podspec import compile_pod
+from stallscope.placement.problem import Problem, build_problem
+from stallscope.placement.search import Search, State, explore, waiting, zones_of
+from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
+from stallscope.placement.state import Cluster, build_cluster
+from stallscope.placement.witness import replay
 
-__all__ = ["Feasibility", "GroupOutcome", "NodeFailure", "Placement", "PodRequest", "feasible", "judge_group"]
+__all__ = [
+    "Feasibility",
+    "GroupOutcome",
+    "NodeFailure",
+    "Placement",
+    "PodRequest",
+    "Settings",
+    "feasible",
+    "judge_group",
+]
+
+#: States looked at before the search gives up.
+BUDGET = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRequest:
-    """A pod to place: `body` is plain (metadata.name/namespace/labels, spec). Pods with equal `klass` are alike."""
-
-    name: str
-    body: Mapping[str, Any]
-    klass: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """One outcome: pod name -> node name, None = Pending."""
-
-    nodes: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOutcome:
+def judge_group(
+    pods: Sequence[PodRequest],
+    topology: Topology,
+    *,
+    settings: Settings = DEFAULT_SETTINGS,
+    ranks: Collection[str] | None = None,
+    budget: int = BUDGET,
+) -> GroupOutcome:
     """
-    What can happen to a job. `zone_sets`: every set of zones its *bound* pods may end up using. `may_split`: some
-    outcome uses two zones or more. `may_start_whole`/`must_start_whole`: some/every outcome binds all pods.
-    `worst` is the adversarial witness (most zones, ranks interleaved), `locked` an outcome with Pending pods if one
-    is reachable, `likely` the zone-interleaved tie model's outcome. `odds` = model name -> share of split outcomes.
-    `exhaustive` is false when the search was cut: then nothing is claimed impossible.
+    All outcomes reachable when the pods are created in this order and ties are broken by an adversary.
+
+    `ranks` are the names of the pods that count for zone sets (default: all); others (an MPI launcher) still take room.
     """
-
-    zone_sets: tuple[frozenset[str], ...]
-    may_split: bool
-    may_start_whole: bool
-    must_start_whole: bool
-    worst: Placement | None = None
-    locked: Placement | None = None
-    likely: Placement | None = None
-    odds: Mapping[str, float] = field(default_factory=dict)
-    infeasible: Mapping[str, Feasibility] = field(default_factory=dict)
-    unjudged: tuple[str, ...] = ()
-    exhaustive: bool = True
+    cluster = build_cluster(topology)
+    specs = [compile_pod(p.body) for p in pods]
+    counted = [ranks is None or p.name in ranks for p in pods]
+    problem = build_problem(specs, cluster, settings, counted)
+    return outcome_of(problem, explore(problem, budget), [p.name for p in pods])
 
 
-def judge_group(pods: Sequence[PodRequest], topology: Topology, **settings: Any) -> GroupOutcome:
-    """All outcomes reachable when the pods are created in this order and ties are broken by an adversary."""
-    raise NotImplementedError
+def outcome_of(problem: Problem, search: Search, names: Sequence[str]) -> GroupOutcome:
+    """Summarise a search."""
+    finals = search.finals
+    sets = sorted({zones_of(problem, f) for f in finals}, key=lambda s: (len(s), sorted(s)))
+    worst = max(finals, key=lambda f: (len(zones_of(problem, f)), -waiting(f)), default=None)
+    stuck = max(finals, key=waiting, default=None)
+
+    def named(state: State | None) -> Placement | None:
+        return replay(problem, search.path(state), names) if state is not None else None
+
+    return GroupOutcome(
+        zone_sets=tuple(sets),
+        may_split=any(len(s) > 1 for s in sets) or not search.complete,
+        may_start_whole=any(not waiting(f) for f in finals) or not search.complete,
+        must_start_whole=search.complete and all(not waiting(f) for f in finals),
+        worst=named(worst),
+        locked=named(stuck) if stuck is not None and waiting(stuck) else None,
+        infeasible=_infeasible(problem, problem.cluster, names),
+        unjudged=_unjudged(problem),
+        exhaustive=search.complete,
+    )
+
+
+def _infeasible(problem: Problem, cluster: Cluster, names: Sequence[str]) -> dict[str, Feasibility]:
+    """Pods no node can take even before the job placed anything, one entry a class (its first pod)."""
+    found = {}
+    for chosen in problem.classes:
+        if not any(k.allowed[chosen.index] and problem.fits(k, problem.empty, chosen.index) for k in problem.kinds):
+            found[names[chosen.members[0]]] = judge_pod(chosen.spec, cluster, problem.settings)
+    return found
+
+
+def _unjudged(problem: Problem) -> tuple[str, ...]:
+    names = list(problem.unjudged)
+    for chosen in problem.classes:
+        names += unjudged_resources(chosen.spec, problem.cluster)
+    blank = [k for k in problem.kinds if not k.zone and any(k.allowed)]
+    if blank:
+        count = sum(len(k.nodes) for k in blank)
+        names.append(f"zone of {count} node(s) without the label {problem.settings.zone_key}")
+    return tuple(dict.fromkeys(names))
