@@ -28,6 +28,23 @@ class RoleKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """
+    A place in the user's own object that is merged over a template others share (a TrainJob's ``runtimePatches`` over a
+    TrainingRuntime): the right place for a patch when the template is built in, and the kinder one when it is shared.
+
+    `route` leads to the *pod spec* patch inside `source`, `keys` are the pod spec fields that may stand there. Parts of
+    the route may not exist yet: `identities` gives, for the route of each list item on the way, the entries that item
+    must be born with (``{"manager": …}``, ``{"name": "node"}``).
+    """
+
+    source: KubeObject
+    route: Route
+    keys: tuple[str, ...]
+    identities: Mapping[Route, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
     """
     A role's pod template as the controller will use it.
@@ -35,7 +52,7 @@ class PodTemplate:
     `labels`/`annotations`/`spec` are the effective ones (runtime merged, overrides applied, controller defaults not yet
     added). `source`/`route` are the object and route of the template to patch; `spec_sources` maps a top-level spec key
     to another place when it came from one (a runtime patch). `patchable` is false when no given file holds it (a
-    built-in runtime); `why_not` says so.
+    built-in runtime); `why_not` says so. `overlay` is where the same pod spec can be patched from the user's own object.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -46,6 +63,7 @@ class PodTemplate:
     spec_sources: Mapping[str, tuple[KubeObject, Route]] = field(default_factory=dict)
     patchable: bool = True
     why_not: str = ""
+    overlay: Overlay | None = None
 
     def at(self, *route: str | int, key: bool = True) -> Location:
         """Location of a route below the template (``"spec", "tolerations"``), wherever it really came from."""
@@ -144,6 +162,8 @@ class TrainingJob:
 
     `group_labels` select exactly this job's pods (use in affinities and policies). `notes` say what was assumed
     (defaults, a built-in runtime); `unsupported` names parts not understood, which makes dependent verdicts `unjudged`.
+    `copies` counts identical groups that never talk to each other (LeaderWorkerSet replicas): `pods` are those of the
+    first. `distributed` is false when no two pods need each other (one pod, a work queue, serving replicas).
     """
 
     kind: str
@@ -161,6 +181,7 @@ class TrainingJob:
     extra_objects: tuple[ExtraObject, ...] = ()
     world_size: int = 0
     distributed: bool = True
+    copies: int = 1
     notes: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
 
