@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from yaml.error import MarkedYAMLError
 
 from stallscope.judge.inputs import Problem, ProblemKind
+from stallscope.load.limits import MIB
 from stallscope.model.source import Location, Places
 
 
@@ -69,8 +70,9 @@ _HINTS = (
 )
 
 
-def from_yaml_error(error: MarkedYAMLError, text: str, shift: int, floor: int) -> Complaint:
+def from_yaml_error(error: MarkedYAMLError, places: Places, shift: int, floor: int) -> Complaint:
     """The complaint for a parser's error; `shift` turns its offsets into the text's, `floor` is where it began to read."""
+    text = places.text
     mark = error.problem_mark or error.context_mark
     at = min(max((mark.index if mark else 0) + shift, floor), len(text))
     problem = str(error.problem or error.context or "it does not parse")
@@ -78,11 +80,25 @@ def from_yaml_error(error: MarkedYAMLError, text: str, shift: int, floor: int) -
     if "cannot start any token" in problem:
         if character == "\t":
             return unreadable("not YAML: a tab stands where only spaces may indent", "replace the tab by spaces", at, at + 1)
-        problem = f"{character!r} cannot start a value"
-        return unreadable(f"not YAML: {problem}", "quote the value", at, at + 1)
+        return unreadable(f"not YAML: {character!r} cannot start a value", "quote the value", at, at + 1)
     message = f"not YAML: {problem}"
-    if error.context and error.context_mark and error.context_mark.line != (mark.line if mark else -1):
-        began, _ = Places(text).position(min(error.context_mark.index + shift, len(text)))
+    if error.context and error.context_mark and mark and error.context_mark.line != mark.line:
+        began, _ = places.position(error.context_mark.index + shift)
         message += f" ({error.context} that begins at line {began})"
     hint = next((h for words, h in _HINTS if words in problem), "check the indentation and the quotes around this line")
     return unreadable(message, hint, at, min(at + 1, len(text)))
+
+
+def forbidden_character(character: str, at: int) -> Complaint:
+    message = f"not YAML: the character U+{ord(character):04X} is not allowed, not even in quotes"
+    hint = "remove it (a copied terminal colour?), or escape it inside double quotes"
+    return unreadable(message, hint, at, at + 1)
+
+
+def gave_up(broken: int, at: int) -> Complaint:
+    return unreadable(f"{broken} documents of this file are unreadable; the rest is not read", "repair those first", at)
+
+
+def too_large(size: int, allowed: int) -> Complaint:
+    message = f"{size / MIB:,.0f} MiB is more than the {allowed / MIB:,.0f} MiB that are read of one file"
+    return unreadable(message, "split the file", 0)

@@ -10,12 +10,16 @@ MIB = 1024 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """
-    Bounds of one input file. `size` is in bytes as read; `nodes` counts keys, values and items after alias expansion, so
-    an alias bomb is refused rather than expanded; `broken` is how many unreadable documents are reported before the
-    rest of the file is left alone. An object in etcd is at most 1.5 MiB, hence `scalar`.
+    Bounds of one input file.
+
+    `size` is in bytes as read, `json_size` that of a JSON dump (5,000 nodes with their images are 150 MB). `nodes` counts
+    keys, values and items after alias expansion, so an alias bomb is refused rather than expanded. `scalar` is in
+    characters (an object in etcd has at most 1.5 MiB). `broken` is how many unreadable documents are reported before the
+    rest of the file is left alone.
     """
 
     size: int = 64 * MIB
+    json_size: int = 256 * MIB
     nodes: int = 2_000_000
     depth: int = 100
     documents: int = 100_000

@@ -1,5 +1,5 @@
 """
-YAML text to documents whose every key, value and item knows its place.
+YAML (and JSON) text to documents whose every key, value and item knows its place.
 
 The text is read with PyYAML's libyaml events and our own `Builder`. A document that cannot be read costs one clear
 `Problem`; reading goes on at the next ``---``.
@@ -20,10 +20,20 @@ from yaml.events import DocumentStartEvent, StreamEndEvent
 
 from stallscope.judge.inputs import Problem
 from stallscope.load.builder import Builder
-from stallscope.load.complaints import Complaint, Refusal, from_yaml_error, unreadable
+from stallscope.load.complaints import (
+    Complaint,
+    Refusal,
+    forbidden_character,
+    from_yaml_error,
+    gave_up,
+    too_large,
+    unreadable,
+)
+from stallscope.load.jsondump import SMALL, NotJson, looks_like_json, read_json
 from stallscope.load.limits import Limits
 from stallscope.load.templates import helm_source
-from stallscope.model.source import Location, Places
+from stallscope.load.text import next_unprintable, unprintable
+from stallscope.model.source import Location, MapNode, Places
 
 try:
     from yaml._yaml import CParser
@@ -81,49 +91,91 @@ class _Reader:
         self.documents: list[Document] = []
         self.complaints: list[Complaint] = []
         self._builder = Builder(self.places, limits)
+        self._begun = 0  # where the document at hand begins
         self._index = 0
         self._broken = 0
 
     def run(self) -> None:
-        begin = 1 if self.text.startswith(_BYTE_ORDER_MARK) else 0
-        while begin < len(self.text):
-            complaint = self._read_from(begin)
+        text = self.text
+        if len(text) > self.limits.json_size:
+            self._note(too_large(len(text), self.limits.json_size))
+        elif len(text) > SMALL and looks_like_json(text) and self._read_json():
+            return
+        elif len(text) > self.limits.size:
+            self._note(too_large(len(text), self.limits.size))
+        else:
+            self._read_yaml()
+            if self._broken and looks_like_json(text):  # JSON that libyaml cannot read, such as escaped surrogates
+                self._read_json()
+
+    def _read_json(self) -> bool:
+        """Read the text as JSON; False, with nothing changed, when it is not."""
+        text, places, limits = self.text, self.places, self.limits
+
+        def locate(start: int, end: int) -> MapNode | None:
+            try:
+                get = _new_parser(text[start:end]).get_event
+                get(), get()
+                node, _, _ = Builder(places, limits).document(get, start)
+            except (Refusal, YAMLError):
+                return None
+            return node if isinstance(node, MapNode) else None
+
+        try:
+            found = read_json(text, places, limits.depth, locate)
+        except NotJson:
+            return False
+        self.documents = [
+            Document(index=i, value=value, start=start, end=end, file=self.file, places=places)
+            for i, (value, start, end) in enumerate(found)
+        ]
+        self.complaints = []
+        return True
+
+    def _read_yaml(self) -> None:
+        text = self.text
+        begin = 1 if text.startswith(_BYTE_ORDER_MARK) else 0
+        bad = next_unprintable(text, begin) if unprintable(text) else len(text)
+        while begin < len(text):
+            stop = len(text) if bad == len(text) else max(_last_separator(text, begin, bad), begin)
+            complaint = self._read_part(begin, stop)
+            if complaint is None and stop < len(text):
+                complaint, self._begun = forbidden_character(text[bad], bad), bad
             if complaint is None:
                 return
-            self.complaints.append(complaint)
-            self._index += 1
-            self._broken += 1
-            resume = _SEPARATOR.search(self.text, self._document_begin + 3)
+            self._note(complaint)
+            resume = _SEPARATOR.search(text, self._begun + 3)
             if complaint.stop or resume is None:
                 return
             if self._broken >= self.limits.broken:
-                self.complaints.append(_gave_up(self._broken, resume.start()))
+                self.complaints.append(gave_up(self._broken, resume.start()))
                 return
             begin = resume.start()
+            bad = next_unprintable(text, begin) if begin > bad else bad
 
-    def _read_from(self, begin: int) -> Complaint | None:
-        """Read documents from `begin` until the end (None) or until one cannot be read."""
-        self._document_begin = begin
+    def _read_part(self, begin: int, stop: int) -> Complaint | None:
+        """Read the documents of ``text[begin:stop]``; None, or what is wrong with the first that cannot be read."""
+        self._begun = begin
         try:
-            get = _new_parser(self.text[begin:] if begin else self.text).get_event
+            get = _new_parser(self.text[begin:stop]).get_event
             while True:
                 event = get()
                 kind = event.__class__
                 if kind is DocumentStartEvent:
-                    self._document_begin = event.start_mark.index + begin
-                    self._one(get, begin)
+                    self._begun = event.start_mark.index + begin
+                    self._read_document(get, begin)
                 elif kind is StreamEndEvent:
                     return None
         except Refusal as refusal:
             return refusal.complaint
         except MarkedYAMLError as error:
-            return from_yaml_error(error, self.text, begin, self._document_begin)
+            return from_yaml_error(error, self.places, begin, self._begun)
         except YAMLError as error:
-            return unreadable(f"not YAML: {error}".splitlines()[0], "is this a text file?", self._document_begin)
+            return unreadable(f"not YAML: {error}".splitlines()[0], "is this a text file?", self._begun)
 
-    def _one(self, get: Callable[[], Any], begin: int) -> None:
+    def _read_document(self, get: Callable[[], Any], begin: int) -> None:
         if self._index >= self.limits.documents:
-            at = self._document_begin
+            at = self._begun
             raise Refusal(f"more than {self.limits.documents:,} documents", "split the file", at, at, stop=True)
         value, start, end = self._builder.document(get, begin)
         refused = False
@@ -138,14 +190,23 @@ class _Reader:
                 end=end,
                 file=self.file,
                 places=self.places,
-                rendered_from=helm_source(self.text, self._document_begin, start),
+                rendered_from=helm_source(self.text, self._begun, start),
             )
         )
         self._index += 1
 
+    def _note(self, complaint: Complaint) -> None:
+        self.complaints.append(complaint)
+        self._index += 1
+        self._broken += 1
 
-def _gave_up(broken: int, at: int) -> Complaint:
-    return unreadable(f"{broken} documents of this file are unreadable; the rest is not read", "repair those first", at)
+
+def _last_separator(text: str, begin: int, end: int) -> int:
+    """Where the last ``---`` line of ``text[begin:end]`` begins, or `begin`."""
+    at = text.rfind("\n---", begin, end)
+    while at >= 0 and not _SEPARATOR.match(text, at + 1):
+        at = text.rfind("\n---", begin, at)
+    return at + 1 if at >= 0 else begin
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -156,6 +156,39 @@ class MapNode(dict[str, Any]):
         return {k: places.span(offsets[i], offsets[i + 1]) for k, i in zip(self, at, strict=False)}
 
 
+class LazyNode(MapNode):
+    """
+    A mapping of plain values that knows only its own place; `located` reads it again, with the place of everything in
+    it, the first time somebody asks. For dumps of thousands of objects of which a report names three.
+    """
+
+    __slots__ = ("_located", "_read")
+
+    def __init__(self, content: Mapping[str, Any], read: Callable[[int, int], MapNode | None]) -> None:
+        super().__init__(flow=True)
+        self.update(content)
+        self._read = read
+        self._located: MapNode | None = None
+
+    def located(self) -> MapNode:
+        """The same mapping with places; this node itself where the text cannot be read so."""
+        if self._located is None:
+            span = self.span
+            self._located = self._read(span.start, span.end) or self
+        return self._located
+
+    def _spans(self, part: int) -> dict[str, Span]:
+        node = self.located()
+        if node is self:
+            return {}
+        return node.key_spans if part == 0 else node.value_spans
+
+    @property
+    def marks(self) -> Sequence[int]:
+        node = self.located()
+        return () if node is self else node.marks
+
+
 class ListNode(list[Any]):
     """A sequence that knows where it and each of its items stand; `flow` and `shared` as for `MapNode`."""
 
@@ -210,6 +243,7 @@ def span_of(tree: Any, route: Route, *, key: bool = True) -> Span:
     best: Span = getattr(tree, "span", NO_SPAN)
     node = tree
     for depth, step in enumerate(route):
+        node = node.located() if isinstance(node, LazyNode) else node
         last = depth == len(route) - 1
         if isinstance(node, MapNode) and isinstance(step, str) and step in node:
             spans = node.key_spans if key and last else node.value_spans
