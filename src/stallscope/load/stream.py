@@ -18,7 +18,7 @@ import yaml
 from yaml.error import MarkedYAMLError, YAMLError
 from yaml.events import DocumentStartEvent, StreamEndEvent
 
-from stallscope.judge.inputs import Problem
+from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.load.builder import Builder
 from stallscope.load.complaints import (
     Complaint,
@@ -31,7 +31,7 @@ from stallscope.load.complaints import (
 )
 from stallscope.load.jsondump import SMALL, NotJson, looks_like_json, read_json
 from stallscope.load.limits import Limits
-from stallscope.load.templates import helm_source
+from stallscope.load.templates import broken_by_template, helm_source, placeholder_in, unrendered
 from stallscope.load.text import next_unprintable, unprintable
 from stallscope.model.source import Location, MapNode, Places
 
@@ -92,6 +92,7 @@ class _Reader:
         self.complaints: list[Complaint] = []
         self._builder = Builder(self.places, limits)
         self._begun = 0  # where the document at hand begins
+        self._marked = "$" in text or "{{" in text
         self._index = 0
         self._broken = 0
 
@@ -105,8 +106,8 @@ class _Reader:
             self._note(too_large(len(text), self.limits.size))
         else:
             self._read_yaml()
-            if self._broken and looks_like_json(text):  # JSON that libyaml cannot read, such as escaped surrogates
-                self._read_json()
+            if self._broken and not (looks_like_json(text) and self._read_json()):  # JSON has escapes libyaml refuses
+                self._blame_template()
 
     def _read_json(self) -> bool:
         """Read the text as JSON; False, with nothing changed, when it is not."""
@@ -179,9 +180,11 @@ class _Reader:
             raise Refusal(f"more than {self.limits.documents:,} documents", "split the file", at, at, stop=True)
         value, start, end = self._builder.document(get, begin)
         refused = False
-        if self._builder.complaints and is_manifest(value):
+        if is_manifest(value):
             self.complaints += self._builder.complaints
             refused = any(c.refused for c in self._builder.complaints)
+            if self._marked:
+                refused = self._placeholder(value) or refused
         self.documents.append(
             Document(
                 index=self._index,
@@ -194,6 +197,23 @@ class _Reader:
             )
         )
         self._index += 1
+
+    def _blame_template(self) -> None:
+        """What broke a template is that it is one: one complaint in place of all."""
+        unreadable = [c for c in self.complaints if c.kind is ProblemKind.UNREADABLE]
+        template = broken_by_template(self.text, [c.start for c in unreadable])
+        if template is not None:
+            kept = [c for c in self.complaints if c.kind not in (ProblemKind.UNREADABLE, ProblemKind.UNRENDERED)]
+            self.complaints = [template, *kept]
+
+    def _placeholder(self, manifest: Mapping[str, Any]) -> bool:
+        """Complain of a placeholder in a manifest, once a file; true when the manifest cannot be judged without it."""
+        found = placeholder_in(manifest)
+        if found is None:
+            return False
+        if not any(c.kind is ProblemKind.UNRENDERED for c in self.complaints):
+            self.complaints.append(unrendered(self.text, found.span.start, found.span.end))
+        return found.needed
 
     def _note(self, complaint: Complaint) -> None:
         self.complaints.append(complaint)
