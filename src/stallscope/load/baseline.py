@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,9 @@ from stallscope.findings import Finding, Suppressed, SuppressedBy
 
 SCHEMA_VERSION = "1"
 MAX_BYTES = 64 << 20
+
+#: (rule, fingerprint) -> how many
+Accepted = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +42,8 @@ def dump_baseline(findings: Iterable[Finding]) -> str:
     return json.dumps({"schemaVersion": SCHEMA_VERSION, "findings": entries}, indent=2) + "\n"
 
 
-def read_baseline(path: Path) -> Counter[str]:
-    """How many findings of each fingerprint are accepted. Raises UsageError for a missing or malformed file."""
+def read_baseline(path: Path) -> Accepted:
+    """How many findings of each rule and fingerprint are accepted. Raises UsageError for a missing or malformed file."""
     hint = "write one with --write-baseline"
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -54,26 +57,32 @@ def read_baseline(path: Path) -> Counter[str]:
         raise UsageError(f"baseline {path}: not a baseline of stallscope", hint=hint)
     if data.get("schemaVersion") != SCHEMA_VERSION:
         raise UsageError(f"baseline {path}: unknown schemaVersion {data.get('schemaVersion')!r}", hint=hint)
-    accepted: Counter[str] = Counter()
+    accepted: Accepted = Counter()
     for number, entry in enumerate(data["findings"]):
         mark = entry.get("fingerprint") if isinstance(entry, dict) else None
         count = entry.get("count", 1) if isinstance(entry, dict) else 0
         if not isinstance(mark, str) or not isinstance(count, int) or count < 1:
             raise UsageError(f"baseline {path}: entry {number} has no fingerprint or no valid count", hint=hint)
-        accepted[mark] += count
+        accepted[str(entry.get("rule", "")), mark] += count
     return accepted
 
 
-def apply_baseline(findings: Iterable[Finding], accepted: Counter[str]) -> Baselined:
-    """Take accepted findings out, as many of a fingerprint as the baseline counts."""
+def apply_baseline(
+    findings: Iterable[Finding], accepted: Accepted, *, enabled: Callable[[str], bool] = lambda _rule: True
+) -> Baselined:
+    """
+    Take accepted findings out, as many of a fingerprint as the baseline counts. An entry of a rule that is not `enabled`
+    is not stale: the run could not tell.
+    """
     left = Counter(accepted)
     kept: list[Finding] = []
     suppressed: list[Suppressed] = []
     for finding in findings:
-        mark = finding.fingerprint
+        mark = (finding.rule, finding.fingerprint)
         if left[mark] > 0:
             left[mark] -= 1
             suppressed.append(Suppressed(finding=finding, by=SuppressedBy.BASELINE))
         else:
             kept.append(finding)
-    return Baselined(kept=tuple(kept), suppressed=tuple(suppressed), stale=sum(n > 0 for n in left.values()))
+    stale = sum(count > 0 and enabled(rule) for (rule, _), count in left.items())
+    return Baselined(kept=tuple(kept), suppressed=tuple(suppressed), stale=stale)

@@ -16,7 +16,8 @@ from stallscope.model.source import ListNode, Location, MapNode, Route, Span
 
 ANNOTATION = "stallscope.dev/ignore"
 MARK = re.compile(
-    r"(?:^|(?<=\s))\#\s*stallscope:\s*(?P<word>ignore(?:-[\w-]+)?)\b\s*(?:\[(?P<rules>[^\]\r\n]*)\])?[ \t]*(?P<reason>[^\r\n]*)",
+    r"(?:^|(?<=\s))\#[ \t]*stallscope:[ \t]*(?P<word>ignore(?:-[\w-]+)?)\b[ \t]*"
+    r"(?:\[(?P<rules>[^\]\r\n]*)\])?[ \t]*(?P<reason>[^\r\n]*)",
     re.MULTILINE,
 )
 _BREAK = re.compile(r"\r\n|\n|\r")

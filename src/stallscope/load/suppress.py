@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallscope.findings import Finding, Label, Severity, Suppressed
 from stallscope.load.directives import ANNOTATION, Directive, in_annotations, in_comments
 from stallscope.model.kube import KubeObject
 
-UNUSED = ("STL990", "unused-suppression")
-INVALID = ("STL991", "invalid-suppression")
+RULE = ("STL990", "unused-suppression")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """`kept` and `suppressed` together are what went in; `complaints` are new findings (STL990, STL991)."""
+    """`kept` and `suppressed` together are what went in; `complaints` are new findings (STL990)."""
 
     kept: tuple[Finding, ...]
     suppressed: tuple[Suppressed, ...]
@@ -23,7 +22,7 @@ class Suppression:
 
 
 def find_directives(objects: Sequence[KubeObject], text_of: Callable[[str], str | None]) -> tuple[Directive, ...]:
-    """Every directive of the given objects and their files, in order of file and line. `text_of` gives a file's text."""
+    """Every directive of the given objects and their files. `text_of` gives a file's text, None when it has none."""
     by_file: dict[str, list[KubeObject]] = {}
     for obj in objects:
         by_file.setdefault(obj.file, []).append(obj)
@@ -42,12 +41,12 @@ def suppress(
     directives: Sequence[Directive],
     *,
     known: Mapping[str, str],
-    enabled: Callable[[str, str], bool] = lambda _rule, _slug: True,
+    enabled: Callable[[str], bool] = lambda _rule: True,
     strict: bool = False,
 ) -> Suppression:
     """
     Apply the directives. `known` maps rule ids to slugs. A directive for a rule that is not `enabled` is not unused: the
-    run could not tell. `strict` demands a reason.
+    run could not tell. With `strict` a directive without a reason does not count; its finding stays and says so.
     """
     used: set[int] = set()
     kept: list[Finding] = []
@@ -55,18 +54,19 @@ def suppress(
     for finding in findings:
         hits = [i for i, d in enumerate(directives) if _covers(d, finding)]
         used.update(hits)
-        if hits:
-            first = directives[hits[0]]
-            item = Suppressed(finding=finding, by=first.by, reason=first.reason, location=first.location)
+        chosen = next((directives[i] for i in hits if directives[i].reason or not strict), None)
+        if chosen is not None:
+            item = Suppressed(finding=finding, by=chosen.by, reason=chosen.reason, location=chosen.location)
             suppressed.append(item)
+        elif hits:
+            note = f"the suppression at {directives[hits[0]].location} gives no reason, which --strict requires"
+            kept.append(replace(finding, notes=(*finding.notes, note)))
         else:
             kept.append(finding)
-    complaints = [
-        complaint
-        for i, d in enumerate(directives)
-        if (complaint := _complaint(d, i in used, known, enabled, strict)) is not None
-    ]
-    return Suppression(kept=tuple(kept), suppressed=tuple(suppressed), complaints=tuple(complaints))
+    complaints = (_complaint(d, known, enabled) for i, d in enumerate(directives) if i not in used)
+    return Suppression(
+        kept=tuple(kept), suppressed=tuple(suppressed), complaints=tuple(c for c in complaints if c is not None)
+    )
 
 
 def _covers(directive: Directive, finding: Finding) -> bool:
@@ -74,28 +74,20 @@ def _covers(directive: Directive, finding: Finding) -> bool:
         return False
     if directive.subject and directive.subject == finding.subject:
         return True
-    file = directive.location.file
-    places = [x.location for x in finding.labels if x.location.file == file]
+    lines = [x.location.span.line for x in finding.labels if x.location.file == directive.location.file]
     if directive.first == 0:
-        return not directive.subject and bool(places)
-    return any(directive.first <= p.span.line <= directive.last for p in places)
+        return bool(lines) and not directive.subject
+    return any(directive.first <= line <= directive.last for line in lines)
 
 
-def _complaint(
-    directive: Directive, used: bool, known: Mapping[str, str], enabled: Callable[[str, str], bool], strict: bool
-) -> Finding | None:
+def _complaint(directive: Directive, known: Mapping[str, str], enabled: Callable[[str], bool]) -> Finding | None:
     wrong = directive.wrong or _unknown(directive.rule, known)
     if wrong:
-        return _finding(INVALID, directive, f"this suppression has no effect: {wrong}", Severity.WARNING)
-    if used:
-        if strict and not directive.reason:
-            text = f"the suppression of {directive.rule} gives no reason (required by --strict)"
-            return _finding(INVALID, directive, text, Severity.ERROR)
-        return None
+        return _finding(directive, f"this suppression has no effect: {wrong}", "correct or remove it")
     rule = next(r for r, slug in known.items() if directive.rule in (r, slug))
-    if not enabled(rule, known[rule]):
+    if not enabled(rule):
         return None
-    return _finding(UNUSED, directive, f"unused suppression: {directive.rule} is not found here", Severity.WARNING)
+    return _finding(directive, f"unused suppression: {directive.rule} is not found here", "remove it")
 
 
 def _unknown(rule: str, known: Mapping[str, str]) -> str:
@@ -107,12 +99,11 @@ def _unknown(rule: str, known: Mapping[str, str]) -> str:
     return f"there is no rule {rule}" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _finding(rule: tuple[str, str], directive: Directive, message: str, severity: Severity) -> Finding:
-    help = "remove it" if rule is UNUSED else ""
+def _finding(directive: Directive, message: str, help: str) -> Finding:
     return Finding(
-        rule=rule[0],
-        slug=rule[1],
-        severity=severity,
+        rule=RULE[0],
+        slug=RULE[1],
+        severity=Severity.WARNING,
         message=message,
         labels=(Label(location=directive.location, text="", primary=True),),
         subject=directive.subject or directive.location.file,

@@ -12,7 +12,8 @@ from stallscope.render.summary import summary
 
 #: A GitHub comment holds 65,536 characters; a job summary 1 MiB.
 LIMIT = 60_000
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#|~!@$&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>|~!$&])")
+_REFERENCE = re.compile(r"([@#])(?=\w)")
 
 
 def render(report: Report, sources: SourceCache, look: Look) -> str:
@@ -58,8 +59,9 @@ def _finding(finding: Finding, sources: SourceCache, look: Look) -> str:
 
 
 def escape(text: str) -> str:
-    """One line of text with no markup in it: no HTML, links, mentions or emphasis."""
-    return _SPECIAL.sub(r"\\\1", visible(text))
+    """One line of text with no markup in it: no HTML, links, emphasis, mentions (@team) or references (#12)."""
+    # GitHub looks for mentions after rendering, so a backslash does not stop them; a zero-width space does
+    return _REFERENCE.sub(r"\1&#8203;", _SPECIAL.sub(r"\\\1", visible(text)))
 
 
 def _code(text: str) -> str:

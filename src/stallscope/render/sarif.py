@@ -119,7 +119,11 @@ def physical(location: Location) -> dict[str, Any]:
 
 def artifact(file: str) -> dict[str, str]:
     """A URI reference relative to the place of the run, or an absolute file URI (RFC 3986: percent-encoded)."""
-    path = quote(file.replace("\\", "/"), safe="/~", errors="surrogateescape")
+    try:
+        raw = file.encode("utf-8", "surrogateescape")  # names that are no UTF-8 keep their bytes
+    except UnicodeEncodeError:
+        raw = file.encode("utf-8", "replace")
+    path = quote(raw, safe="/~")
     if path.startswith("/"):
         return {"uri": f"file://{path}"}
     while path.startswith("./"):

@@ -1,0 +1,129 @@
+"""``-o FORMAT[=FILE]``: what to render and where to put it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stallscope.cli.console import is_terminal, speaks_unicode, wants_color, width_of, write
+from stallscope.errors import UsageError
+from stallscope.model.source import Location
+from stallscope.render.formats import FORMATS, render
+from stallscope.render.report import Look, Report, SourceCache
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One format and its file; an empty `file` is standard output."""
+
+    format: str
+    file: str = ""
+
+
+def parse_outputs(specs: Sequence[str]) -> tuple[Output, ...]:
+    """
+    The outputs asked for; text on standard output when there is none. Raises UsageError for unknown formats, and when
+    two reports would mix on one stream or in one file.
+    """
+    found = [_parse(spec) for spec in specs] or [Output("text")]
+    for index, output in enumerate(found):
+        if any(output.file == other.file for other in found[:index]):
+            where = output.file or "standard output"
+            raise UsageError(
+                f"-o: two reports for {where}", hint="give all but one a file of its own: -o sarif=report.sarif"
+            )
+    return tuple(found)
+
+
+def _parse(spec: str) -> Output:
+    name, sign, file = spec.partition("=")
+    if name not in FORMATS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, FORMATS, n=1)
+        instead = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"-o: unknown format {name!r}{instead}", hint=f"formats: {', '.join(FORMATS)}")
+    if sign and not file:
+        raise UsageError(f"-o: no file after {spec!r}", hint=f"write -o {name} for standard output, or -o {name}=FILE")
+    return Output(name, "" if file == "-" else file)
+
+
+def emit(outputs: Sequence[Output], report: Report, sources: SourceCache, *, color: str, prog: str) -> None:
+    """Render every output: files first, so that a reader of standard output may rely on them."""
+    for output in sorted(outputs, key=lambda o: not o.file):
+        if output.file:
+            replace_file(output.file, render(output.format, report, sources, Look(color=color == "always", prog=prog)))
+            continue
+        write(render(output.format, report, sources, look_for_stdout(color, prog)))
+        if output.format == "github":
+            _job_summary(report, sources, prog)
+
+
+def look_for_stdout(color: str, prog: str) -> Look:
+    """How text on standard output looks: as wide, coloured and linked as whoever reads it can show."""
+    colored = wants_color(color, sys.stdout)
+    return Look(
+        width=width_of(sys.stdout),
+        color=colored,
+        unicode=speaks_unicode(sys.stdout),
+        prog=prog,
+        link=_file_url if colored and is_terminal(sys.stdout) else None,
+    )
+
+
+def _file_url(location: Location) -> str:
+    path = Path(location.file)
+    try:
+        return path.absolute().as_uri() if location.file and path.is_file() else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def replace_file(file: str, text: str) -> None:
+    """
+    Write `text` to a temporary file beside `file` and rename it, so that nobody ever reads half a report. Devices and
+    pipes are written in place. Raises UsageError when that fails.
+    """
+    path = Path(file)
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        target = path.resolve()  # a link stays a link
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(data)
+            Path(temporary).chmod(_mode(target))
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those a new file would get (mkstemp makes them private)."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _job_summary(report: Report, sources: SourceCache, prog: str) -> None:
+    """On GitHub Actions, add the Markdown report to the summary page of the job: annotations stop at ten."""
+    file = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not file:
+        return
+    try:
+        with Path(file).open("a", encoding="utf-8", errors="backslashreplace") as out:
+            out.write(render("md", report, sources, Look(prog=prog)))
+    except OSError as error:
+        raise UsageError(f"cannot write the job summary {file}: {error.strerror or error}") from error
