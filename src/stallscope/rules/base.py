@@ -41,6 +41,34 @@ class Report:
     severity: Severity
     fixable: bool = False
 
+    def rule(
+        self,
+        check: Callable[[Judgement], Iterable[Finding]],
+        *,
+        what: str,
+        why: str,
+        bad: str,
+        good: str,
+        fix: str,
+        sources: Sequence[str] = (),
+        since: str = "0.1.0",
+    ) -> Rule:
+        """The rule whose findings this makes, with its documentation."""
+        return Rule(
+            id=self.id,
+            slug=self.slug,
+            severity=self.severity,
+            fixable=self.fixable,
+            what=what,
+            why=why,
+            bad=bad,
+            good=good,
+            fix=fix,
+            check=check,
+            sources=tuple(sources),
+            since=since,
+        )
+
     def finding(
         self,
         message: str,

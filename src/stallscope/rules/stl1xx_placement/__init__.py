@@ -1,0 +1,1 @@
+"""Where a job can land, and who cannot run at all."""

@@ -1,0 +1,1 @@
+"""Rendezvous and environment: NCCL and Gloo variables, shared memory, ports, names."""

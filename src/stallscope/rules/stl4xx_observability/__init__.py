@@ -1,0 +1,1 @@
+"""What nobody will be able to see when the job stalls."""

@@ -1,0 +1,1 @@
+"""The input itself: what could not be read or judged."""

@@ -1,0 +1,183 @@
+"""Denied flows, grouped so that one cause is one finding, and worded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from stallscope.findings import Confidence, Finding, Label, Severity
+from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.model.traffic import Direction, DirectionVerdict, FlowKind, Outcome, Outside, RuleRef
+from stallscope.model.workload import Role
+from stallscope.rules.base import Report
+from stallscope.rules.support.policies import label_lines
+from stallscope.rules.support.words import count, label, listed, unique
+
+_OUTSIDE_NAMES = {
+    Outside.CLUSTER_DNS: "the cluster DNS",
+    Outside.API_SERVER: "the API server",
+    Outside.PROMETHEUS: "Prometheus",
+    Outside.OPERATOR: "the operator",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denial:
+    """
+    Flows of one job that one cause denies. `first` is the pair a finding shows. `elsewhere` is a flow between the same
+    roles that comes out differently in other zones, if there is one: the verdict then depends on placement.
+    """
+
+    first: FlowJudgement
+    flows: tuple[FlowJudgement, ...]
+    elsewhere: FlowJudgement | None = None
+
+    @property
+    def side(self) -> DirectionVerdict:
+        return self.first.verdict.deciding
+
+    @property
+    def policies(self) -> tuple[RuleRef, ...]:
+        """The deciding rules, or for default deny the policies that isolate the pod."""
+        return self.side.rules or self.side.isolating
+
+    @property
+    def pairs(self) -> int:
+        return sum(f.pairs for f in self.flows)
+
+
+def denials(judged: JobJudgement, *kinds: FlowKind) -> Iterator[Denial]:
+    """Denied flows of those kinds, grouped by the rule or the isolating policies that deny them."""
+    groups: dict[tuple[object, ...], list[FlowJudgement]] = {}
+    for flow in judged.with_outcome(Outcome.DENIED):
+        if flow.flow.kind in kinds:
+            groups.setdefault(_cause(flow), []).append(flow)
+    for flows in groups.values():
+        yield Denial(first=flows[0], flows=tuple(flows), elsewhere=_elsewhere(judged, flows[0]))
+
+
+def _cause(flow: FlowJudgement) -> tuple[object, ...]:
+    side = flow.verdict.deciding
+    refs = side.rules or side.isolating
+    return (side.direction, bool(side.rules), *((r.policy, r.section, r.index, r.spec) for r in refs))
+
+
+def _elsewhere(judged: JobJudgement, denied: FlowJudgement) -> FlowJudgement | None:
+    ends = (denied.source_role, denied.destination_role)
+    for other in judged.flows:
+        same = other.flow == denied.flow and (other.source_role, other.destination_role) == ends
+        if same and other.zones != denied.zones and other.verdict.outcome is not Outcome.DENIED:
+            return other
+    return None
+
+
+def end_name(name: str) -> str:
+    """A pod name, or what people call the thing outside the job."""
+    return _OUTSIDE_NAMES[Outside(name)] if name in set(Outside) else name
+
+
+def pair_text(flow: FlowJudgement) -> str:
+    """``llm-worker-0 (zone a) cannot reach llm-worker-2 (zone b) on TCP 32768`` without its verb's reason."""
+    source, destination = (
+        f"{end_name(name)} (zone {zone})" if zone else end_name(name)
+        for name, zone in zip((flow.source, flow.destination), flow.zones, strict=True)
+    )
+    return f"{source} cannot reach {destination} on {_first_port(flow)}"
+
+
+def _first_port(flow: FlowJudgement) -> str:
+    return f"{flow.port.protocol} {flow.port.first}"
+
+
+def because(denial: Denial) -> str:
+    """Which object denies, in one clause."""
+    names = sorted({r.policy for r in denial.policies})
+    if denial.side.rules:
+        return f"{listed(names)} {'denies' if len(names) == 1 else 'deny'} it"
+    if not names:
+        return denial.side.reason or "nothing admits it"
+    verb = "isolates" if len(names) == 1 else "isolate"
+    isolated = denial.first.source if denial.side.direction is Direction.EGRESS else denial.first.destination
+    what = "outgoing" if denial.side.direction is Direction.EGRESS else "incoming"
+    return f"{listed(names)} {verb} {end_name(isolated)} and no rule admits this {what} connection"
+
+
+def denial_labels(judgement: Judgement, judged: JobJudgement, denial: Denial) -> tuple[Label, ...]:
+    """The deciding rule (primary), near misses, the pod labels the policies look at, the port."""
+    found: list[Label] = []
+    for i, rule in enumerate(denial.policies[:3]):
+        text = "this rule denies the connection" if denial.side.rules else _isolation_text(denial)
+        found.append(label(rule.location, text, primary=i == 0))
+    if not denial.side.rules:
+        found += [label(n.rule.location, f"closest rule: {n.why}") for n in denial.side.nearest[:2]]
+    found += label_lines(judgement, denial.policies, _roles(judged, denial))
+    if denial.first.flow.kind is FlowKind.RENDEZVOUS and judged.job.rendezvous and judged.job.rendezvous.location:
+        found.append(label(judged.job.rendezvous.location, f"the ranks meet on {_first_port(denial.first)}"))
+    labels = unique(found)
+    if not any(item.primary for item in labels):
+        labels = (label(judged.job.source.at(), "this job needs the connection", primary=True), *labels)
+    return labels
+
+
+def _isolation_text(denial: Denial) -> str:
+    egress = denial.side.direction is Direction.EGRESS
+    pod = end_name(denial.first.source if egress else denial.first.destination)
+    return f"selects {pod}: {'egress' if egress else 'ingress'} that no rule admits is dropped"
+
+
+def _roles(judged: JobJudgement, denial: Denial) -> tuple[Role, ...]:
+    wanted = (denial.first.source_role, denial.first.destination_role)
+    return tuple(r for r in judged.job.roles if r.name in wanted)
+
+
+def denial_notes(denial: Denial) -> tuple[str, ...]:
+    """How many pairs share the cause, and how the verdict depends on placement."""
+    notes = []
+    if denial.pairs > 1:
+        roles = sorted({f"{end_name(f.source_role)} -> {end_name(f.destination_role)}" for f in denial.flows})
+        notes.append(f"the same cause denies {count(denial.pairs, 'pair')} of this job ({listed(roles)})")
+    if denial.elsewhere is not None:
+        a, b = denial.elsewhere.zones
+        where = f"in zones {a} and {b}" if a != b else f"both in zone {a}" if a else "elsewhere"
+        notes.append(f"the verdict depends on placement: {denial.elsewhere.verdict.outcome} when the two land {where}")
+    if denial.first.verdict.deciding.outcome is Outcome.DENIED:
+        notes.append("a policy denial is a silent packet drop: the ranks see a connect timeout, never 'refused'")
+    return tuple(notes)
+
+
+def denial_findings(
+    report: Report,
+    judgement: Judgement,
+    *kinds: FlowKind,
+    sees: str,
+    help: str,
+    fixable: bool | None = None,
+    keep: Callable[[JobJudgement, Denial], bool] = lambda _j, _d: True,
+) -> Iterator[Finding]:
+    """One finding per job and cause for denied flows of those kinds. `sees` is what the user sees at run time."""
+    for judged in judgement.jobs:
+        for denial in denials(judged, *kinds):
+            if not keep(judged, denial):
+                continue
+            yield report.finding(
+                f"{pair_text(denial.first)}: {because(denial)}",
+                denial_labels(judgement, judged, denial),
+                subject=judged.job.ref,
+                key=denial_key(denial),
+                severity=None if denial.first.flow.required else Severity.WARNING,
+                confidence=confidence_of(judged, denial),
+                notes=(*denial_notes(denial), f"what you will see: {sees}"),
+                help=help,
+                fixable=fixable,
+            )
+
+
+def denial_key(denial: Denial) -> str:
+    """Stable part of the fingerprint: who denies which roles, without names of pods, ports or lines."""
+    roles = f"{denial.first.source_role}->{denial.first.destination_role}"
+    return f"{roles}:{','.join(sorted({r.policy for r in denial.policies}))}"
+
+
+def confidence_of(judged: JobJudgement, denial: Denial) -> Confidence:
+    """Certain unless the verdict changes with the zone and no placement was judged."""
+    return Confidence.DEPENDS if denial.elsewhere is not None and judged.witness is None else Confidence.CERTAIN
