@@ -13,7 +13,7 @@ MAX_BYTES = 64 << 20
 class FileSources:
     """
     A `SourceCache` over the file system. `given` holds texts that are no files (standard input). A file that cannot be
-    read, or is no UTF-8 text, has no lines: the report then goes without an excerpt.
+    read, or is no text, has no lines: the report then goes without an excerpt.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
@@ -39,10 +39,12 @@ class FileSources:
 
 
 def _read(file: str) -> str | None:
+    from stallscope.load.text import NotText, decode
+
     try:
         path = Path(file)
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             return None
-        return path.read_bytes().decode("utf-8")
-    except (OSError, ValueError):
+        return decode(path.read_bytes())
+    except (OSError, ValueError, NotText):
         return None
