@@ -203,9 +203,11 @@ def _instead(key: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = (
-        "nothing" if value is None else repr(value) if isinstance(value, str | int | float | bool) else type(value).__name__
-    )
+    if value is None:
+        return "nothing"
+    if isinstance(value, list | Mapping):
+        return "a list" if isinstance(value, list) else "a mapping"
+    text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
