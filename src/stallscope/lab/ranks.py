@@ -81,7 +81,7 @@ class GroupRun:
     timed_out: bool
 
 
-Watch = Callable[["Zygote", Mapping[int, RankRun]], None]
+Watch = Callable[["Zygote", Mapping[int, RankRun]], bool]
 
 
 class Zygote:
@@ -119,7 +119,8 @@ class Zygote:
     ) -> GroupRun:
         """
         Start `orders` together and collect until all ended or `limit_seconds` passed; what still runs is then killed.
-        `watch` is called about ten times a second with what is known so far: faults act from there.
+        `watch` is called about ten times a second with what is known so far: faults act from there. It ends the run by
+        returning true.
         """
         transport = self.transport
         runs = {o.rank: RankRun(rank=o.rank, pod=o.pod) for o in orders}
@@ -176,7 +177,7 @@ class Zygote:
     def _collect(
         self, selector: selectors.BaseSelector, runs: Mapping[int, RankRun], deadline: float, watch: Watch | None
     ) -> bool:
-        """True when the deadline ended it."""
+        """True when the deadline or the watch ended it."""
         selector.register(self._orders, selectors.EVENT_READ, None)
         next_watch = 0.0
         while any(run.exit_code is None for run in runs.values()):
@@ -184,7 +185,8 @@ class Zygote:
             if now > deadline:
                 return True
             if watch and now >= next_watch:
-                watch(self, runs)
+                if watch(self, runs):
+                    return True
                 next_watch = now + 0.1
             for key, _ in selector.select(0.1):
                 if key.data is None:

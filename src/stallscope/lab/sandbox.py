@@ -26,7 +26,8 @@ Work = Callable[[Emit], None]
 
 _HINT = (
     "run it as root, or allow unprivileged user namespaces: sysctl user.max_user_namespaces, "
-    "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns; in a container add CAP_SYS_ADMIN and CAP_NET_ADMIN"
+    "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns; "
+    "in a container add CAP_SYS_ADMIN and CAP_NET_ADMIN"
 )
 
 

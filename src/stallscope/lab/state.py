@@ -98,19 +98,20 @@ def _started(pid: int) -> str:
     return text.rpartition(")")[2].split()[19]
 
 
-def name_namespaces(run_id: str, descriptors: Mapping[str, int]) -> tuple[str, ...]:
+def name_namespaces(run_id: str, sources: Mapping[str, str]) -> tuple[str, ...]:
     """
-    Bind namespaces to ``/run/netns/stsc-<run id>-<pod>`` so that `ip netns exec` finds them. Needs real root.
+    Bind namespaces (pod -> a /proc path that refers to it) to ``/run/netns/stsc-<run id>-<pod>``, so that `ip netns exec`
+    finds them. Needs real root.
 
     Raises OSError when the system has no writable /run/netns.
     """
     _NETNS.mkdir(parents=True, exist_ok=True)
     names = []
-    for pod, fd in descriptors.items():
+    for pod, source in sources.items():
         name = f"{PREFIX}-{run_id}-{re.sub(r'[^A-Za-z0-9.-]', '-', pod)}"
         target = _NETNS / name
         target.touch(mode=0o600, exist_ok=False)
-        kernel.mount(f"/proc/self/fd/{fd}", str(target), None, kernel.MS_BIND)
+        kernel.mount(source, str(target), None, kernel.MS_BIND)
         names.append(name)
     return tuple(names)
 

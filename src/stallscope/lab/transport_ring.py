@@ -135,7 +135,7 @@ class RingTransport:
                             outgoing = outgoing[following.send(outgoing) :]
                     if events & selectors.EVENT_READ and missing:
                         missing -= self._receive(previous, missing)
-                    _narrow(selector, key, bool(outgoing), bool(missing), following is previous)
+                    _narrow(selector, key, bool(outgoing), bool(missing))
 
     @staticmethod
     def _receive(previous: socket.socket, missing: int) -> int:
@@ -166,9 +166,7 @@ def _own_address() -> str:
     return "127.0.0.1" if name == "lo" else os.environ["STALLSCOPE_POD_IP"]
 
 
-def _narrow(
-    selector: selectors.BaseSelector, key: selectors.SelectorKey, sending: bool, receiving: bool, same: bool
-) -> None:
+def _narrow(selector: selectors.BaseSelector, key: selectors.SelectorKey, sending: bool, receiving: bool) -> None:
     """Stop watching what is done, so that a finished direction does not spin."""
     wanted = key.events
     if not sending:

@@ -1,0 +1,295 @@
+"""A rehearsal from start to end: measure the machine, build each placement, connect, run, repeat, report."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from stallscope.collective.cost import Spot
+from stallscope.collective.links import Link, LinkProfile
+from stallscope.collective.rehearsal import EdgeResult, PlacementResult, PodPlacement, Rehearsal, Repetition, Scale
+from stallscope.errors import LabError
+from stallscope.lab import state
+from stallscope.lab.cast import Cast, RankSeat
+from stallscope.lab.firewall import drops_of
+from stallscope.lab.matrix import cached_segments, drop_results, reachability
+from stallscope.lab.netns import build
+from stallscope.lab.plan import LoopPlan, bucket_count
+from stallscope.lab.ranks import Zygote
+from stallscope.lab.sandbox import Emit, isolated
+from stallscope.lab.shaper import Shape
+from stallscope.lab.stage import Stage, run_once
+from stallscope.lab.topology import LabPod, LabSpec
+from stallscope.lab.workload import Workload, choose_scale, modelled
+from stallscope.policy.engine import PolicySet
+
+#: CPU share of the machine above which it, and not the link, may have set the pace.
+CPU_LIMIT = 0.85
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """One placement to rehearse: its label, the cast, and the policies in force."""
+
+    label: str
+    cast: Cast
+    policies: PolicySet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to rehearse and how. `command` replaces the built-in loop; `faults` are ``NAME[:args]`` texts."""
+
+    job: str
+    scenes: tuple[Scene, ...]
+    profile: LinkProfile
+    workload: Workload
+    steps: int = 10
+    repeat: int = 3
+    command: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    prefer_torch: bool = True
+    named: bool = False
+    said: tuple[str, ...] = ()
+
+
+def rehearse(request: Request, progress: Say = lambda _: None) -> Rehearsal:
+    """
+    Run the rehearsal in its sandbox; `progress` gets one line a step of the way.
+
+    Raises LabError when the lab cannot be built; a job that stalls is a result, not an error.
+    """
+    result: Rehearsal | None = None
+    with state.run_directory() as run:
+        for event in isolated(lambda emit: _work(request, run.directory, emit)):
+            if "say" in event:
+                progress(event["say"])
+            elif "names" in event and request.named:
+                _name(run.id, event, progress)
+            elif "result" in event:
+                result = pickle.loads(base64.b64decode(event["result"]))  # noqa: S301  from our own child, by our own pipe
+    if result is None:
+        raise LabError("the lab ended without a result")
+    return result
+
+
+def _name(run_id: str, event: dict[str, object], progress: Say) -> None:
+    descriptors, pid = event["names"], event["pid"]
+    assert isinstance(descriptors, dict)  # noqa: S101  our own event
+    names = state.name_namespaces(run_id, {pod: f"/proc/{pid}/fd/{fd}" for pod, fd in descriptors.items()})
+    progress(f"Action: named {len(names)} namespaces, e.g. ip netns exec {names[0]} ss -tin")
+
+
+def _work(request: Request, directory: Path, emit: Emit) -> None:
+    """The sandbox's side."""
+
+    def say(text: str) -> None:
+        emit({"say": text})
+
+    with Zygote(directory, prefer_torch=request.prefer_torch) as zygote:
+        result = perform(request, zygote, directory, say, emit)
+    emit({"result": base64.b64encode(pickle.dumps(result)).decode()})
+
+
+def perform(request: Request, zygote: Zygote, directory: Path, say: Say, emit: Emit = lambda _: None) -> Rehearsal:
+    """The whole rehearsal in the current process's namespaces (tests as root call this directly)."""
+    transport = {"torch": "torch.distributed, gloo", "ring": "built-in ring (torch is not installed)"}[zygote.transport]
+    ranks = max(len(s.cast.seats) for s in request.scenes)
+    machine = measure_machine(zygote, directory, ranks) if not request.command else 125e6
+    scale = choose_scale(request.workload, request.profile, ranks, machine)
+    say(
+        f"Test: {request.job}, {ranks} ranks, {transport}; one ring edge carries {machine * 8e-9:.2f} Gbit/s here, "
+        f"so rates are scaled 1:{scale.rate:.3g} and times 1:{scale.time:.3g}"
+    )
+    said: list[str] = list(request.said)
+    with ExitStack() as stack:
+        made = [_set_up(request, scene, scale, directory, say, said, stack, emit) for scene in request.scenes]
+        results = [_measure_edges(scene, stage, up, request, scale, say) for scene, stage, up in made]
+        runs = _repeat(request, [stage for _, stage, _ in made], results, zygote, say)
+        final = tuple(
+            replace(r, repetitions=tuple(runs[r.label]), drops=drop_results(stage.cluster, stage))
+            for r, (_, stage, _) in zip(results, made, strict=True)
+        )
+    said += _cpu_remarks(final)
+    return Rehearsal(
+        job=request.job,
+        transport="your command" if request.command else transport,
+        profile=request.profile.name,
+        scale=scale,
+        results=final,
+        inputs=(*request.workload.inputs, *_profile_lines(request.profile)),
+        said=tuple(dict.fromkeys(said)),
+        faults=request.faults,
+    )
+
+
+def _set_up(
+    request: Request,
+    scene: Scene,
+    scale: Scale,
+    directory: Path,
+    say: Say,
+    said: list[str],
+    stack: ExitStack,
+    emit: Emit,
+) -> tuple[Scene, Stage, float]:
+    zones = sorted({scene.cast.spec.zones[p.node] for p in scene.cast.spec.pods})
+    say(f"Scenario: {scene.label}: {len(scene.cast.spec.pods)} pods in {', '.join(zones)}")
+    begin = time.monotonic()
+    cluster = stack.enter_context(build(scene.cast.spec, mtu=min(request.profile.zone.mtu, request.profile.cross_zone.mtu)))
+    stage = Stage(
+        label=scene.label,
+        cast=scene.cast,
+        cluster=cluster,
+        directory=directory / scene.label,
+        plan=loop_plan(request, scale),
+        shape=lab_shape(request.profile, scale),
+        command=request.command,
+    )
+    said += stage.reshape()
+    up = time.monotonic() - begin
+    say(f"Action: pocket cluster up in {up:.2f} s")
+    stage.drops = list(drops_of(scene.cast.endpoints, cached_segments(scene.policies)))
+    stage.enforce()
+    said += scene.cast.notes
+    if request.named:
+        emit({"names": {pod: ns.fd for pod, ns in cluster.pods.items()}, "pid": "self"})
+    return scene, stage, up
+
+
+def lab_shape(profile: LinkProfile, scale: Scale) -> Shape:
+    """The profile's links in lab units."""
+
+    def scaled(link: Link) -> Link:
+        return replace(link, bandwidth=link.bandwidth / scale.rate, latency=link.latency / scale.time)
+
+    return Shape(zone=scaled(profile.zone), cross_zone=scaled(profile.cross_zone))
+
+
+def loop_plan(request: Request, scale: Scale) -> LoopPlan:
+    """The workload's step in lab units."""
+    work = request.workload
+    return LoopPlan(
+        compute_seconds=work.compute_seconds / scale.time,
+        gradient_bytes=max(4096, int(work.gradient_bytes / scale.rate / scale.time)),
+        buckets=bucket_count(work.gradient_bytes),
+        steps=request.steps,
+    )
+
+
+def _measure_edges(scene: Scene, stage: Stage, up: float, request: Request, scale: Scale, say: Say) -> PlacementResult:
+    edges = reachability(stage, cached_segments(scene.policies))
+    shut = [e for e in edges if e.measured != "open"]
+    say(f"Action: {scene.label}: {len(edges)} connects, {len(shut)} blocked" + (f", first {_edge(shut[0])}" if shut else ""))
+    for edge in (e for e in edges if e.agrees is False):
+        say(
+            f"  [x] {_edge(edge)} was judged {edge.judged} and met {edge.measured}: an error of ours, please report it"
+        )
+    places = [(p, stage.cast.spec.zones[p.node]) for p in stage.cast.spec.pods]
+    return PlacementResult(
+        label=scene.label,
+        placement=tuple(PodPlacement(pod=p.name, node=p.node, zone=zone, rank=p.rank) for p, zone in places),
+        edges=edges,
+        up_seconds=up,
+        modelled=modelled(request.workload, request.profile, _spots(stage.cast), scale),
+    )
+
+
+def _edge(edge: EdgeResult) -> str:
+    return f"{edge.source} -> {edge.destination} TCP {edge.port}"
+
+
+def _spots(cast: Cast) -> list[Spot]:
+    nodes = {p.name: p.node for p in cast.spec.pods}
+    return [Spot(node=nodes[pod], zone=cast.spec.zones[nodes[pod]]) for pod in cast.ring]
+
+
+def _repeat(
+    request: Request, stages: Sequence[Stage], results: Sequence[PlacementResult], zygote: Zygote, say: Say
+) -> dict[str, list[Repetition]]:
+    """Placements take turns, so that a machine that slows down slows all of them; a stalled one is not repeated."""
+    runs: dict[str, list[Repetition]] = {stage.label: [] for stage in stages}
+    for turn in range(request.repeat):
+        for stage, result in zip(stages, results, strict=True):
+            if any(not r.finished for r in runs[stage.label]):
+                continue
+            expected = result.modelled.step_seconds if result.modelled else 1.0
+            repetition, _ = run_once(stage, zygote, expected_step=expected)
+            runs[stage.label].append(repetition)
+            say(f"Action: {stage.label} run {turn + 1}/{request.repeat}: {_outcome(repetition)}")
+    return runs
+
+
+def _outcome(run: Repetition) -> str:
+    if run.ended:
+        return f"[x] {run.ended}"
+    if not run.steps:
+        return "[ok] done"
+    middle = sorted(run.steps)[len(run.steps) // 2]
+    return f"[ok] step {middle * 1e3:.0f} ms, idle {100 * (1 - run.busy):.0f} %"
+
+
+def _cpu_remarks(results: Sequence[PlacementResult]) -> Iterator[str]:
+    for result in results:
+        busiest = max((r.cpu_busy for r in result.finished), default=0.0)
+        if busiest > CPU_LIMIT:
+            yield (
+                f"{result.label}: this machine's CPUs were {busiest:.0%} busy, so part of its step time "
+                "may be the machine's, not the link's"
+            )
+
+
+def _profile_lines(profile: LinkProfile) -> Iterator[str]:
+    for name, link in (("same zone", profile.zone), ("cross-zone", profile.cross_zone)):
+        rate = f"{link.bandwidth * 8e-9:.4g} Gbit/s"
+        loss = f", loss {link.loss:.2%}" if link.loss else ""
+        yield f"{name} {rate}, {link.latency * 1e6:.4g} us one way{loss} a ring edge ({link.source})"
+
+
+def measure_machine(zygote: Zygote, directory: Path, ranks: int) -> float:
+    """Bytes/s one ring edge carries with `ranks` ranks over unshaped links here and now: the transport's own figure."""
+    pods = tuple(LabPod(name=f"probe-{i}", node=f"node-{i}", rank=i) for i in range(ranks))
+    spec = LabSpec(pods=pods, zones={p.node: "one" for p in pods})
+    size = max(400_000, 8_000_000 // ranks)
+    plan = LoopPlan(compute_seconds=0.0, gradient_bytes=size, buckets=2, steps=6, warmup=3)
+    with build(spec) as cluster:
+        stage = Stage(
+            label="machine",
+            cast=_bare_cast(spec, ranks),
+            cluster=cluster,
+            directory=directory / "machine",
+            plan=plan,
+            shape=Shape(zone=Link(bandwidth=1, latency=0), cross_zone=Link(bandwidth=1, latency=0)),
+        )
+        repetition, _ = run_once(stage, zygote, expected_step=1.0)
+    if not repetition.finished:
+        raise LabError(
+            f"the machine cannot carry {ranks} ranks: {repetition.ended}", hint="rehearse a smaller copy of the job"
+        )
+    return repetition.bus_bandwidth
+
+
+def _bare_cast(spec: LabSpec, ranks: int) -> Cast:
+    seats = tuple(
+        RankSeat(
+            rank=i,
+            pod=spec.pods[i].name,
+            env={
+                "MASTER_ADDR": spec.pods[0].name,
+                "MASTER_PORT": "29500",
+                "RANK": str(i),
+                "WORLD_SIZE": str(ranks),
+                "LOCAL_RANK": "0",
+                "GLOO_SOCKET_IFNAME": "eth0",
+            },
+        )
+        for i in range(ranks)
+    )
+    return Cast(spec=spec, seats=seats, endpoints={}, ports=(), rendezvous_port=29500)
