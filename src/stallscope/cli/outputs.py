@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,12 @@ class Output:
     file: str = ""
 
 
-def parse_outputs(specs: Sequence[str]) -> tuple[Output, ...]:
+def parse_outputs(specs: Sequence[str], formats: Collection[str] = FORMATS) -> tuple[Output, ...]:
     """
-    The outputs asked for; text on standard output when there is none. Raises UsageError for unknown formats, and when
-    two reports would mix on one stream or in one file.
+    The outputs asked for, among `formats`; text on standard output when there is none. Raises UsageError for unknown
+    formats, and when two reports would mix on one stream or in one file.
     """
-    found = [_parse(spec) for spec in specs] or [Output("text")]
+    found = [_parse(spec, formats) for spec in specs] or [Output("text")]
     for index, output in enumerate(found):
         if any(output.file == other.file for other in found[:index]):
             where = output.file or "standard output"
@@ -39,14 +39,14 @@ def parse_outputs(specs: Sequence[str]) -> tuple[Output, ...]:
     return tuple(found)
 
 
-def _parse(spec: str) -> Output:
+def _parse(spec: str, formats: Collection[str]) -> Output:
     name, sign, file = spec.partition("=")
-    if name not in FORMATS:
+    if name not in formats:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, FORMATS, n=1)
+        near = get_close_matches(name, formats, n=1)
         instead = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"-o: unknown format {name!r}{instead}", hint=f"formats: {', '.join(FORMATS)}")
+        raise UsageError(f"-o: unknown format {name!r}{instead}", hint=f"formats: {', '.join(formats)}")
     if sign and not file:
         raise UsageError(f"-o: no file after {spec!r}", hint=f"write -o {name} for standard output, or -o {name}=FILE")
     return Output(name, "" if file == "-" else file)
@@ -61,6 +61,16 @@ def emit(outputs: Sequence[Output], report: Report, sources: SourceCache, *, col
         write(render(output.format, report, sources, look_for_stdout(color, prog)))
         if output.format == "github":
             _job_summary(report, sources, prog)
+
+
+def emit_views(outputs: Sequence[Output], views: Mapping[str, Callable[[], str]]) -> None:
+    """Write each output with the view of its format: for verbs whose report is not a list of findings."""
+    for output in sorted(outputs, key=lambda o: not o.file):
+        text = views[output.format]()
+        if output.file:
+            replace_file(output.file, text)
+        else:
+            write(text)
 
 
 def look_for_stdout(color: str, prog: str) -> Look:

@@ -15,19 +15,16 @@ NEAREST_SHOWN = 3
 
 
 def rows(judged: JobJudgement) -> list[tuple[str, ...]]:
-    """One row per flow, pair of roles and verdict: flow, from, to, port, verdict, pairs, decided by."""
-    return [
-        (
-            str(f.flow.kind),
-            _end(f.source_role, f.zones[0]),
-            _end(f.destination_role, f.zones[1]),
-            str(f.port),
-            str(f.verdict.outcome),
-            str(f.pairs),
-            decided_by(f.verdict),
-        )
-        for f in judged.flows
-    ]
+    """
+    One row per flow, pair of roles (and zones), port and verdict: flow, from, to, port, verdict, pairs, decided by.
+    Pairs that differ in nothing a row shows are added up.
+    """
+    pairs: dict[tuple[str, ...], int] = {}
+    for f in judged.flows:
+        ends = _end(f.source_role, f.zones[0]), _end(f.destination_role, f.zones[1])
+        row = (str(f.flow.kind), *ends, str(f.port), str(f.verdict.outcome), decided_by(f.verdict))
+        pairs[row] = pairs.get(row, 0) + f.pairs
+    return [(*row[:5], str(count), row[5]) for row, count in pairs.items()]
 
 
 def decided_by(verdict: Verdict) -> str:
@@ -82,6 +79,11 @@ def html(judged: Sequence[JobJudgement]) -> str:
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
         sections.append(f"<h2>{escape(job.job.ref)}</h2>{table}")
     return _PAGE.replace("@BODY@", "".join(sections))
+
+
+def html_reasoning(flows: Sequence[FlowJudgement]) -> str:
+    """The reasoning for each pair, as a self-contained page."""
+    return _PAGE.replace("@BODY@", "".join(f"<pre>{escape(explain(f))}</pre>" for f in flows))
 
 
 def data(judged: Sequence[JobJudgement]) -> dict[str, Any]:
