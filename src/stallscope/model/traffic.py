@@ -158,14 +158,15 @@ class DirectionVerdict:
     """
     One end's decision.
 
-    `rules`: the deciding rules (allow or deny). Empty with DENIED = default deny: `isolating` says which policies
-    select the endpoint, `nearest` which rules came close. Empty with ALLOWED: nothing selects it (or the end is not
-    enforced, `enforced` false).
+    `rules`: the deciding rules (allow or deny) as the engine itself would name them. Empty with DENIED = default deny:
+    `isolating` says which policies select the endpoint, `nearest` which rules came close. Empty with ALLOWED: nothing
+    selects it (or the end is not enforced, `enforced` false). `also`: rules that would decide the same without `rules`.
     """
 
     outcome: Outcome
     direction: Direction
     rules: tuple[RuleRef, ...] = ()
+    also: tuple[RuleRef, ...] = ()
     isolating: tuple[RuleRef, ...] = ()
     nearest: tuple[NearMiss, ...] = ()
     enforced: bool = True

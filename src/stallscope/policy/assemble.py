@@ -10,6 +10,7 @@ from stallscope.policy.cilium import CLUSTERWIDE, NAMESPACED, compile_cilium
 from stallscope.policy.cilium_context import CiliumContext
 from stallscope.policy.cilium_engine import cilium_engine
 from stallscope.policy.cilium_netpol import cilium_reading
+from stallscope.policy.cilium_reject import rejection
 from stallscope.policy.generic import generic_engine
 from stallscope.policy.ir import ONE_TIER, Block
 from stallscope.policy.namespaces import Namespaces
@@ -46,6 +47,10 @@ def _cilium(objects: Sequence[KubeObject], options: EngineOptions) -> PolicySet:
             policies.append(item)
             blocks.extend(compile_netpol(item, reading))
         elif item.kind in (NAMESPACED, CLUSTERWIDE) and item.group == "cilium.io":
+            refused = rejection(item, flags)
+            if refused is not None:
+                rejected.append(Rejected(policy=item, reason=refused[0], location=refused[1]))
+                continue
             policies.append(item)
             blocks.extend(compile_cilium(item, context))
     program = Program(blocks, ONE_TIER, cilium_engine(flags, namespaces))

@@ -15,6 +15,7 @@ from stallscope.model.kube import KubeObject
 from stallscope.model.source import Route, as_list, as_map, as_str
 from stallscope.model.traffic import Direction, Protocol, RuleRef
 from stallscope.policy.cilium_context import CiliumContext
+from stallscope.policy.cilium_reject_ports import active_rules, port_number, port_text
 from stallscope.policy.cilium_selectors import SourcedSelector, parse_terms, peer_selector
 from stallscope.policy.identity import NAMESPACE
 from stallscope.policy.ir import Action, Block, Clause, Peer
@@ -70,7 +71,7 @@ def _compile_spec(
                     policy=policy.ref, section=section, index=index, spec=number, location=policy.at(*route, section, index)
                 )
                 peers = _peers(as_map(item), direction, namespace, context, init)
-                clauses.extend(_clauses(ref, action, as_map(item), peers))
+                clauses.extend(_clauses(ref, action, as_map(item), peers, context))
         listed = as_list(spec.get(direction.value)) or as_list(spec.get(f"{direction.value}Deny"))
         if listed:
             selector = "nodeSelector" if subject.host else "endpointSelector"
@@ -151,16 +152,19 @@ def _cidr_rule(item: Mapping[str, Any], context: CiliumContext) -> Iterator[Peer
         yield from context.group_peers(item, excepts)
 
 
-def _clauses(ref: RuleRef, action: Action, rule: Mapping[str, Any], peers: tuple[Peer, ...] | None) -> Iterator[Clause]:
+def _clauses(
+    ref: RuleRef, action: Action, rule: Mapping[str, Any], peers: tuple[Peer, ...] | None, context: CiliumContext
+) -> Iterator[Clause]:
     """One clause per port rule, since each may have its own L7 part; no L3 and no ports = matches nothing."""
+    auth = as_str(as_map(rule.get("authentication")).get("mode")) if action is Action.ALLOW else ""
     port_rules, icmps = as_list(rule.get("toPorts")), as_list(rule.get("icmps"))
     if not port_rules and not icmps:
-        yield Clause(ref=ref, action=action, peers=() if peers is None else peers)
+        yield Clause(ref=ref, action=action, peers=() if peers is None else peers, auth=auth)
         return
     for item in map(as_map, port_rules):
         ports = tuple(p for x in as_list(item.get("ports")) for p in port_items(as_map(x)))
-        proxied = proxy_reason(item) if action is Action.ALLOW else ""
-        yield Clause(ref=ref, action=action, peers=peers, ports=ports, proxied=proxied)
+        proxied, rank = proxy_reason(item, context) if action is Action.ALLOW else ("", 0)
+        yield Clause(ref=ref, action=action, peers=peers, ports=ports, proxied=proxied, proxy_rank=rank, auth=auth)
     types = tuple(i for x in icmps for f in as_list(as_map(x).get("fields")) if (i := icmp_item(as_map(f))) is not None)
     if icmps:
         yield Clause(ref=ref, action=action, peers=peers, ports=types)
@@ -169,23 +173,19 @@ def _clauses(ref: RuleRef, action: Action, rule: Mapping[str, Any], peers: tuple
 def port_items(item: Mapping[str, Any]) -> tuple[PortItem, ...]:
     """
     A PortProtocol. No protocol (or ANY) = TCP, UDP and SCTP; port 0 = all; endPort below port = that port only; anything
-    but a decimal number is a *named* port, also ``0x50`` (pkg/iana IsSvcName).
+    but a plain number is a *named* port, also ``0x50`` (pkg/iana IsSvcName).
     """
-    name = str(item.get("protocol") or "ANY").upper()
-    written = item.get("port")
-    text = str(written) if isinstance(written, int | str) and not isinstance(written, bool) else ""
-    protocols: tuple[Protocol | None, ...] = TRANSPORT
-    if name != "ANY":
-        protocols = tuple(p for p in Protocol if p.value == name)
-    if text in ("", "0") and name == "ANY":
-        return (PortItem(None),)
-    if text in ("", "0"):
-        return tuple(PortItem(p) for p in protocols)
-    if not (text.isascii() and text.isdigit()):
+    name = as_str(item.get("protocol")).upper() or "ANY"
+    text = port_text(item.get("port"))
+    protocols = TRANSPORT if name == "ANY" else tuple(p for p in Protocol if p.value == name)
+    number = port_number(text) if text else 0
+    if number is None:
         return tuple(PortItem(p, name=text.lower()) for p in protocols)
-    first, end = int(text), item.get("endPort")
-    last = end if isinstance(end, int) and not isinstance(end, bool) and end > first else first
-    return tuple(PortItem(p, first, last) for p in protocols)
+    if number == 0:
+        return tuple(PortItem(p) for p in protocols)
+    end = item.get("endPort")
+    last = end if isinstance(end, int) and not isinstance(end, bool) else 0
+    return tuple(PortItem(p, number, max(number, last), ranged=last != 0) for p in protocols)
 
 
 #: Names the API accepts for ICMPv4 types (pkg/policy/api/icmp.go); IPv6 names differ and are looked up by number only.
@@ -204,22 +204,26 @@ def icmp_item(field: Mapping[str, Any]) -> PortItem | None:
     return PortItem(Protocol.ICMP, kind, kind) if isinstance(kind, int) and not isinstance(kind, bool) else None
 
 
-def proxy_reason(item: Mapping[str, Any]) -> str:
-    """Why the agent redirects what this port rule admits, or the empty string; empty L7 lists are plain L4 rules."""
-    rules = as_map(item.get("rules"))
-    for key, text in (
-        ("http", "http rules: Envoy parses the traffic"),
-        ("kafka", "kafka rules"),
-        ("dns", "dns rules: the DNS proxy"),
-    ):
-        if as_list(rules.get(key)):
-            return text
-    if as_str(rules.get("l7proto")):
-        return f"l7proto {rules['l7proto']}"
+#: Listener priorities by parser: the smaller wins where rules disagree (pkg/policy/l4.go defaultPriority).
+_PARSERS = (
+    ("http", "http rules: Envoy parses the traffic", 101),
+    ("kafka", "kafka rules: Envoy parses the traffic", 106),
+    ("l7proto", "l7proto rules: a proxy parses the traffic", 111),
+    ("dns", "dns rules: the DNS proxy answers", 121),
+)
+
+
+def proxy_reason(item: Mapping[str, Any], context: CiliumContext) -> tuple[str, int]:
+    """Why the agent redirects what this port rule admits, and the proxy's rank; empty L7 lists are plain L4 rules."""
+    listener, rules = as_map(item.get("listener")), active_rules(item, context.options)
+    if listener:
+        wanted = listener.get("priority")
+        return "an Envoy listener takes the traffic", wanted if isinstance(wanted, int) and wanted else 126
+    for key, text, rank in _PARSERS:
+        if key in rules:
+            return text, rank
     if as_list(item.get("serverNames")):
-        return "serverNames: Envoy inspects the TLS handshake"
+        return "serverNames: Envoy inspects the TLS handshake", 116
     if as_map(item.get("terminatingTLS")) or as_map(item.get("originatingTLS")):
-        return "TLS interception by Envoy"
-    if as_map(item.get("listener")):
-        return "an Envoy listener"
-    return ""
+        return "Envoy terminates TLS", 116
+    return "", 0

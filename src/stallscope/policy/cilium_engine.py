@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
 
-from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome
+from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome, RuleRef
+from stallscope.policy.cilium_attribution import deciding
 from stallscope.policy.evaluate import Case
 from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS, SERVICE_ACCOUNT, label_filter
+from stallscope.policy.ir import Clause
 from stallscope.policy.namespaces import Namespaces
 from stallscope.policy.options import CiliumOptions
 from stallscope.policy.program import Engine
@@ -43,9 +45,13 @@ def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
     def after(case: Case, verdict: DirectionVerdict) -> DirectionVerdict:
         return _after(case, verdict, options)
 
-    return Engine(
-        view=view, exempt=exempt, after=after, resolve=resolve, missing="whether both ends share a node (host network)"
-    )
+    def attribution(case: Case, clauses: Sequence[Clause], port: int) -> tuple[RuleRef, ...]:
+        own_entry = options.version < (1, 20) and options.localhost != "policy" and _from_host(case)
+        named = case.destination.named_ports
+        return deciding(clauses, case.peer, case.protocol, named, port, localhost=own_entry)
+
+    missing = "whether both ends share a node (host network)"
+    return Engine(view=view, exempt=exempt, after=after, resolve=resolve, attribution=attribution, missing=missing)
 
 
 def _unmanaged(view: View, options: CiliumOptions) -> str:
@@ -171,9 +177,13 @@ def _after(case: Case, verdict: DirectionVerdict, options: CiliumOptions) -> Dir
             else "the endpoint is initialising"
         )
         verdict = DirectionVerdict(outcome=Outcome.DENIED, direction=case.direction, reason=reason)
-    if case.direction is Direction.INGRESS and "host" in case.peer.reserved and "host" not in subject.reserved:
+    if _from_host(case):
         return _localhost(case, verdict, options)
     return verdict
+
+
+def _from_host(case: Case) -> bool:
+    return case.direction is Direction.INGRESS and "host" in case.peer.reserved and "host" not in case.subject.reserved
 
 
 def _localhost(case: Case, verdict: DirectionVerdict, options: CiliumOptions) -> DirectionVerdict:
@@ -181,7 +191,9 @@ def _localhost(case: Case, verdict: DirectionVerdict, options: CiliumOptions) ->
     allow-localhost auto/always: the node reaches its pods unless a rule denies it. From 1.20 the exception stands below all
     rules, so it does not help an endpoint that no rule selects under enable-policy=always (reference/policy.md §1.4).
     """
-    if options.localhost == "policy" or verdict.outcome is not Outcome.DENIED or verdict.rules:
+    if options.localhost == "policy" or verdict.rules or verdict.outcome not in (Outcome.DENIED, Outcome.UNJUDGED):
+        return verdict
+    if verdict.outcome is Outcome.UNJUDGED:
         return verdict
     if options.version >= (1, 20) and options.enforcement == "always" and not case.selected:
         return verdict

@@ -11,7 +11,7 @@ one different outcome makes the direction `unjudged` with these facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -121,24 +121,34 @@ class Ending:
     """One possible outcome; `facts` are the unknowns assumed on the way."""
 
     outcome: Outcome
-    rules: tuple[RuleRef, ...] = ()
+    clauses: tuple[Clause, ...] = ()
     reason: str = ""
     facts: tuple[str, ...] = ()
     default: bool = False
 
 
-def decide(case: Case, port: int) -> DirectionVerdict:
+#: Which of the clauses that match and agree on the outcome the engine names.
+Attribution = Callable[["Case", Sequence[Clause], int], tuple[RuleRef, ...]]
+
+
+def every_rule(_case: Case, clauses: Sequence[Clause], _port: int) -> tuple[RuleRef, ...]:
+    """Attribution of engines whose rules are a plain union."""
+    return tuple(dict.fromkeys(c.ref for c in clauses))
+
+
+def decide(case: Case, port: int, attribution: Attribution = every_rule) -> DirectionVerdict:
     """The verdict of one direction for one port."""
     matching = [c for c in case.candidates if covers(c.ports, port)]
     endings = list(_walk(case, matching, 0))
     first = endings[0]
     if any(e.outcome is not first.outcome for e in endings):
         facts = dict.fromkeys(f for e in endings for f in e.facts)
-        named = "; ".join(facts)
-        return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=f"not known: {named}")
+        return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=f"not known: {'; '.join(facts)}")
     sure = endings[-1]
     if not (sure.default and sure.outcome is Outcome.DENIED):
-        return DirectionVerdict(outcome=sure.outcome, direction=case.direction, rules=sure.rules, reason=sure.reason)
+        named = attribution(case, sure.clauses, port) if sure.clauses else ()
+        also = tuple(dict.fromkeys(c.ref for c in sure.clauses if c.ref not in named))
+        return DirectionVerdict(outcome=sure.outcome, direction=case.direction, rules=named, also=also, reason=sure.reason)
     return DirectionVerdict(
         outcome=Outcome.DENIED,
         direction=case.direction,
@@ -224,17 +234,12 @@ def _group(group: list[Candidate], facts: tuple[str, ...]) -> Step:
     return Step(tuple(endings), facts)
 
 
-def _ending(action: Action, clauses: list[Candidate], facts: tuple[str, ...]) -> Ending:
+def _ending(action: Action, chosen: list[Candidate], facts: tuple[str, ...]) -> Ending:
+    clauses = tuple(c.clause for c in chosen)
     if action is Action.DENY:
-        return Ending(Outcome.DENIED, _refs(clauses), facts=facts)
-    proxied = [c for c in clauses if c.clause.proxied]
-    if proxied:
-        return Ending(Outcome.PROXIED, _refs(proxied), proxied[0].clause.proxied, facts)
-    return Ending(Outcome.ALLOWED, _refs(clauses), facts=facts)
-
-
-def _refs(candidates: list[Candidate]) -> tuple[RuleRef, ...]:
-    return tuple(dict.fromkeys(c.clause.ref for c in candidates))
+        return Ending(Outcome.DENIED, clauses, facts=facts)
+    reason = min(((c.proxy_rank, c.proxied) for c in clauses if c.proxied), default=(0, ""))[1]
+    return Ending(Outcome.PROXIED if reason else Outcome.ALLOWED, clauses, reason, facts)
 
 
 def nearest(case: Case) -> tuple[NearMiss, ...]:

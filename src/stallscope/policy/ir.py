@@ -54,7 +54,8 @@ class Clause:
     """
     One rule item. `peers` None = any peer, ``()`` = nobody; `ports` None = any port, ``()`` = no port. `order` ranks
     within the tier (smaller first); clauses of equal order are taken together, deny before allow before pass.
-    `proxied` says why an allow goes through a proxy. `fact` names something unknown that the clause depends on.
+    `proxied` says why an allow goes through a proxy, `proxy_rank` orders proxies (smaller wins, Cilium listener priority).
+    `auth` is Cilium's authentication mode: a requirement on the connection, no verdict.
     """
 
     ref: RuleRef
@@ -63,6 +64,8 @@ class Clause:
     ports: tuple[PortItem, ...] | None = None
     order: tuple[float | str, ...] = ()
     proxied: str = ""
+    proxy_rank: int = 0
+    auth: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

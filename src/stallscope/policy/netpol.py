@@ -126,7 +126,7 @@ def port_item(value: Any) -> PortItem | None:
     if number is None:
         return PortItem(protocol, name=str(port))
     last = as_number(end)
-    return PortItem(protocol, number, last if last is not None else number)
+    return PortItem(protocol, number, last if last is not None else number, ranged=bool(last))
 
 
 def as_number(value: Any) -> int | None:

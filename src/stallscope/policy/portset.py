@@ -24,13 +24,15 @@ NamedPorts = tuple[tuple[str, Protocol, int], ...]
 class PortItem:
     """
     One listed port. `protocol` None covers every protocol, also those without ports; `name` is resolved on the
-    destination. For ICMP `first`..`last` are message types.
+    destination. For ICMP `first`..`last` are message types. `ranged`: written with an endPort (Cilium keeps such ports
+    apart from the same port without, see `stallscope.policy.cilium_attribution`).
     """
 
     protocol: Protocol | None
     first: int = 0
     last: int = LAST_PORT
     name: str = ""
+    ranged: bool = False
 
     def __str__(self) -> str:
         if self.name:

@@ -6,11 +6,11 @@ ranks of a job are a handful of classes, and each pair of classes is judged once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome, PeerEdge, PortRange, Protocol, Verdict
-from stallscope.policy.evaluate import Case, Selected, decide, prepare
+from stallscope.policy.evaluate import Attribution, Case, Selected, decide, every_rule, prepare
 from stallscope.policy.ir import Block, Tier
 from stallscope.policy.portset import cut
 from stallscope.policy.view import View
@@ -25,12 +25,14 @@ class Engine:
 
     `view` makes a `View` (called once a class); `ends` settles who the two ends are (a host-network pod is a node to its
     peer) and may return several possibilities when a fact is missing, or the fact; `exempt` answers a direction before any
-    rule is asked (mode ``never``, an unmanaged end); `after` may soften the decision (Cilium's allow-localhost).
+    rule is asked (mode ``never``, an unmanaged end); `after` may soften the decision (Cilium's allow-localhost);
+    `attribution` picks the rules to name.
     """
 
     view: Callable[[Endpoint], View]
     exempt: Callable[[Direction, View, View], DirectionVerdict | None]
     after: Callable[[Case, DirectionVerdict], DirectionVerdict]
+    attribution: Attribution = field(default=every_rule, kw_only=True)
     resolve: Callable[[Endpoint, Endpoint], Sequence[tuple[Endpoint, Endpoint]]]
     missing: str = ""
 
@@ -167,7 +169,7 @@ class Program:
 
     def _direction(self, case: Case, port: int) -> DirectionVerdict:
         early = self.engine.exempt(case.direction, case.subject, case.peer)
-        return early if early is not None else self.engine.after(case, decide(case, port))
+        return early if early is not None else self.engine.after(case, decide(case, port, self.engine.attribution))
 
 
 def combine(egress: Outcome, ingress: Outcome) -> Outcome:
