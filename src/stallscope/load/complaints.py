@@ -99,6 +99,8 @@ def gave_up(broken: int, at: int) -> Complaint:
     return unreadable(f"{broken} documents of this file are unreadable; the rest is not read", "repair those first", at)
 
 
-def too_large(size: int, allowed: int) -> Complaint:
-    message = f"{size / MIB:,.0f} MiB is more than the {allowed / MIB:,.0f} MiB that are read of one file"
+def too_large(size: int, allowed: int, *, more: bool = False) -> Complaint:
+    """The complaint that a file is too large; `more`: larger than `size`, its end was not reached."""
+    shown = "more" if more else f"{size / MIB:,.1f} MiB, more"
+    message = f"too large: {shown} than the {allowed / MIB:,.0f} MiB that are read of one file"
     return unreadable(message, "split the file", 0)

@@ -1,0 +1,158 @@
+"""Which files to read: named files always, directories by suffix, hidden and git-ignored ones left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stallscope.errors import LoadError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file to read, as people will see it named. `named`: the user named it, rather than a directory above it."""
+
+    path: Path
+    name: str
+    named: bool
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.name == STDIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The files of all paths, each once, in order; `empty` are the directories that hold none."""
+
+    sources: tuple[Source, ...]
+    empty: tuple[str, ...] = ()
+
+
+def discover(paths: Iterable[str]) -> Found:
+    """
+    The files that `paths` name: a file is read whatever it is called, a directory gives its .yaml, .yml and .json files in
+    sorted order, ``-`` is standard input. Raises LoadError for a path that does not exist or cannot be listed.
+    """
+    sources: dict[str, Source] = {}
+    empty = []
+    for text in paths:
+        if text == STDIN:
+            sources.setdefault(STDIN, Source(path=Path(STDIN), name=STDIN, named=True))
+            continue
+        path = Path(text)
+        if path.is_dir():
+            files = [Source(path=f, name=str(f), named=False) for f in _walk(path)]
+            if not files:
+                empty.append(text)
+        elif path.exists():
+            files = [Source(path=path, name=text, named=True)]
+        else:
+            raise _missing(text, path)
+        for source in files:
+            key = os.path.realpath(source.path)
+            if key not in sources or source.named:
+                sources[key] = source
+    return Found(sources=tuple(sources.values()), empty=tuple(empty))
+
+
+def _missing(text: str, path: Path) -> LoadError:
+    if path.is_symlink():
+        return LoadError(f"{text}: a symbolic link to nothing", hint="check where it points")
+    parent = path.parent
+    if parent.is_dir():
+        hint = f"{parent} exists, {path.name} is not in it"
+    else:
+        hint = f"the directory {parent} does not exist either"
+    return LoadError(f"{text}: no such file or directory", hint=hint)
+
+
+def _walk(top: Path) -> Iterator[Path]:
+    """The manifests below `top`: a directory's files, then its directories, sorted. What links reach twice is read once."""
+    real = top.resolve()
+    seen: set[tuple[int, int]] = set()
+    pending = [(top, real.as_posix(), _Ignore.above(real))]
+    while pending:
+        directory, place, ignore = pending.pop()
+        try:
+            status = directory.stat()
+            entries = sorted(os.scandir(directory), key=lambda e: e.name)
+        except OSError as error:
+            if directory == top:
+                raise LoadError(f"{top}: cannot be listed: {reason(error)}", hint="check its permissions") from None
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        if any(e.name == ".gitignore" for e in entries):
+            ignore = ignore.adding(place, directory)
+        below = []
+        for entry in entries:
+            inside = f"{place.rstrip('/')}/{entry.name}"
+            if entry.name.startswith("."):
+                continue
+            if _is(entry.is_dir):
+                if not ignore.covers(inside + "/"):
+                    below.append((directory / entry.name, inside, ignore))
+            elif Path(entry.name).suffix.lower() in SUFFIXES and _is(entry.is_file) and not ignore.covers(inside):
+                yield directory / entry.name
+        pending += reversed(below)
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """`is_dir` and `is_file` raise on a link that leads to itself."""
+    try:
+        return question()
+    except OSError:
+        return False
+
+
+class _Ignore:
+    """The .gitignore files in force at a directory, the nearest last. pathspec is loaded only when there is one."""
+
+    def __init__(self, levels: Sequence[tuple[str, GitIgnoreSpec]] = ()) -> None:
+        self._levels = tuple(levels)
+
+    @classmethod
+    def above(cls, top: Path) -> _Ignore:
+        """Those of the directories between `top` and the root of its git repository; none when they ignore `top` itself."""
+        chain = (top, *top.parents)
+        depth = next((i for i, d in enumerate(chain) if (d / ".git").exists()), 0)
+        ignore = cls()
+        for directory in reversed(chain[1 : depth + 1]):
+            ignore = ignore.adding(directory.as_posix(), directory)
+        return cls() if any(ignore.covers(d.as_posix() + "/") for d in chain[:depth]) else ignore
+
+    def adding(self, place: str, directory: Path) -> _Ignore:
+        try:
+            lines = (directory / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return self
+        if not any(line.strip() and not line.startswith("#") for line in lines):
+            return self
+        from pathspec import GitIgnoreSpec
+
+        return _Ignore((*self._levels, (place.rstrip("/") + "/", GitIgnoreSpec.from_lines(lines))))
+
+    def covers(self, place: str) -> bool:
+        """Whether git would ignore the path (a directory ends in "/"); the nearest .gitignore that says anything decides."""
+        for base, spec in reversed(self._levels):
+            if place.startswith(base) and place != base:
+                said = spec.check_file(place[len(base) :]).include
+                if said is not None:
+                    return said
+        return False
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in its words."""
+    return (error.strerror or str(error)).lower()
