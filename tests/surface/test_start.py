@@ -1,0 +1,46 @@
+"""What starting imports. The list is tested, not the time: a slow import creeps in by name, not by milliseconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """\
+import sys
+from stallscope.cli.main import run
+code = run({args!r})
+print(*sorted(sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
+
+#: Not even one of these before it is needed.
+HEAVY = ("yaml", "rich", "pathspec", "msgspec", "lightkube", "torch", "tomllib", "json", "hashlib", "difflib", "tempfile")
+
+
+def modules(*args: str) -> set[str]:
+    script = SCRIPT.format(args=list(args))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("args", [("--version",), ("--help",), ("version",), ("check", "--help"), ("explain", "--help")])
+def test_help_and_version_import_next_to_nothing(args) -> None:
+    loaded = modules(*args)
+    assert not loaded & set(HEAVY)
+    core = {m for m in loaded if m.startswith("stallscope.")}
+    assert not {m for m in core if m.split(".")[1] in ("load", "judge", "rules", "policy", "placement", "collective", "lab")}
+
+
+def test_version_imports_no_verb() -> None:
+    assert {m for m in modules("--version") if m.startswith("stallscope")} == {
+        "stallscope",
+        "stallscope.cli",
+        "stallscope.cli.console",
+        "stallscope.cli.exitcodes",
+        "stallscope.cli.failure",
+        "stallscope.cli.main",
+        "stallscope.errors",
+    }
