@@ -50,13 +50,7 @@ def _one(judged: JobJudgement, topology: Topology) -> Finding | None:
     text = "the first pod may choose any zone, however small" if role else "no gang holds it together"
     return _REPORT.finding(
         message,
-        (
-            label(
-                place,
-                "the first pod may choose any zone, however small" if role else "no gang holds it together",
-                primary=True,
-            ),
-        ),
+        (label(place, text, primary=True),),
         subject=job.ref,
         confidence=Confidence.DEPENDS if outcome.unjudged or not outcome.exhaustive else Confidence.CERTAIN,
         notes=(

@@ -58,7 +58,7 @@ def _bound(job: TrainingJob, role: Role, term: PodTerm, topology: Topology | Non
             "a bound pod that matches holds the zone: the job must go there, whether it fits or not",
             'what you will see: pods Pending with "didn\'t match pod affinity rules" while another zone is free',
         ),
-        help="select a label only this run has (jobset.sigs.k8s.io/jobset-uid, batch.kubernetes.io/controller-uid, your own)",
+        help="select a label only this run has: jobset.sigs.k8s.io/jobset-uid, batch.kubernetes.io/controller-uid, ...",
     )
 
 

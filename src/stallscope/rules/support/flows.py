@@ -71,6 +71,36 @@ def _elsewhere(judged: JobJudgement, denied: FlowJudgement) -> FlowJudgement | N
     return None
 
 
+def under_witness(judged: JobJudgement, denial: Denial) -> bool:
+    """True when the shown pair meets the denial in the witness placement (or no placement was judged)."""
+    witness = judged.witness
+    if witness is None or denial.first.zones == ("", ""):
+        return True
+    ends = (denial.first.source, denial.first.destination)
+    return all(
+        name in set(Outside) or not zone or witness.zone_of(name) == zone
+        for name, zone in zip(ends, denial.first.zones, strict=True)
+    )
+
+
+def only_rendezvous(judged: JobJudgement, denial: Denial) -> tuple[RuleRef, int] | None:
+    """
+    The rule that admits ranks to the rendezvous port and to that port only, when a default deny of the same policies
+    keeps them from everything else: the classic wrong fix.
+    """
+    if denial.side.rules:
+        return None
+    isolating = {r.policy for r in denial.side.isolating}
+    for flow in judged.flows:
+        if flow.flow.kind is not FlowKind.RENDEZVOUS or flow.verdict.outcome is not Outcome.ALLOWED:
+            continue
+        side = flow.verdict.egress if denial.side.direction is Direction.EGRESS else flow.verdict.ingress
+        hit = next((r for r in side.rules if r.policy in isolating), None)
+        if hit is not None:
+            return hit, flow.port.first
+    return None
+
+
 def end_name(name: str) -> str:
     """A pod name, or what people call the thing outside the job."""
     return _OUTSIDE_NAMES[Outside(name)] if name in set(Outside) else name
@@ -152,9 +182,13 @@ def denial_findings(
     sees: str,
     help: str,
     fixable: bool | None = None,
+    optional: Severity = Severity.WARNING,
     keep: Callable[[JobJudgement, Denial], bool] = lambda _j, _d: True,
 ) -> Iterator[Finding]:
-    """One finding per job and cause for denied flows of those kinds. `sees` is what the user sees at run time."""
+    """
+    One finding per job and cause for denied flows of those kinds. `sees` is what the user sees at run time, `optional`
+    the severity for flows the job can do without.
+    """
     for judged in judgement.jobs:
         for denial in denials(judged, *kinds):
             if not keep(judged, denial):
@@ -164,7 +198,7 @@ def denial_findings(
                 denial_labels(judgement, judged, denial),
                 subject=judged.job.ref,
                 key=denial_key(denial),
-                severity=None if denial.first.flow.required else Severity.WARNING,
+                severity=None if denial.first.flow.required else optional,
                 confidence=confidence_of(judged, denial),
                 notes=(*denial_notes(denial), f"what you will see: {sees}"),
                 help=help,
