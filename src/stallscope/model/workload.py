@@ -96,7 +96,8 @@ class Role:
 class Pod:
     """
     One pod as the API server will hold it before binding. `labels` is the union of template, controller and per-pod
-    labels. `rank` is the first global rank it hosts (``None``: no rank). `name` may end in ``-*`` where random.
+    labels. `rank` is the first global rank it hosts (``None``: no rank). `name` may end in ``-*``
+    where random (``-*3`` among several, so that names are distinct).
     """
 
     name: str

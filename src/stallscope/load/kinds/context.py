@@ -15,7 +15,7 @@ from stallscope.model.workload import Overlay, PodTemplate
 #: int32, the type of every replica count in the Kubernetes API.
 MAX_COUNT = 2**31 - 1
 
-_MARK = re.compile(r"\$\{?\w|\{\{|\}\}|<[A-Za-z][^<>\n]{0,60}>|%\(?\w+\)?s|\b__\w+__\b")
+_MARK = re.compile(r"\$[{(]?\w|\{\{|\}\}|<[A-Za-z][^<>\n]{0,60}>|%\(?\w+\)?s|\b__\w+__\b")
 
 #: Reads a text block that holds manifests (Argo `resource` templates): the bodies in it, or nothing when it is no YAML.
 ParseBlock = Callable[[str], Sequence[Any]]

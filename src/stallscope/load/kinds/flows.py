@@ -21,12 +21,12 @@ def is_ranked(role: Role) -> bool:
 
 def collective(roles: Iterable[Role], reason: str = "") -> tuple[Flow, ...]:
     """
-    Every rank to every rank on a port chosen at run time, both ways, the rendezvous host included.
+    Every rank (and parameter server) to every other on a port chosen at run time, both ways, the rendezvous host included.
 
     NCCL and Gloo listen on ephemeral ports (pytorch#48575, pytorch-operator#191; NCCL bootstrap net, Gloo tcp pair), so
     opening the rendezvous port alone leaves the job running and the first collective hanging.
     """
-    ranked = [r for r in roles if is_ranked(r)]
+    ranked = [r for r in roles if is_ranked(r) or (r.kind is RoleKind.SERVER and r.replicas > 0)]
     why = reason or "ranks connect to each other on ports chosen at run time (NCCL and Gloo bootstrap and data)"
     return tuple(
         Flow(

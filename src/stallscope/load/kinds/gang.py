@@ -25,9 +25,9 @@ _KAI_MODES = (
 
 
 def find_gang(ctx: Context, obj: KubeObject, roles: Sequence[Role]) -> Gang | None:
-    """The first declaration found: native PodGroup, Kueue, KAI, YuniKorn, Volcano, coscheduling."""
+    """The first declaration found: native PodGroup, Kueue, KAI, YuniKorn, Volcano, coscheduling, the operator's own."""
     present = [r for r in roles if r.replicas > 0] or list(roles)
-    finders = (_native, _kueue, _kai, _yunikorn, _volcano, _coscheduling)
+    finders = (_native, _kueue, _kai, _yunikorn, _volcano, _coscheduling, _operator)
     return next((g for find in finders if (g := find(ctx, obj, present)) is not None), None)
 
 
@@ -104,6 +104,15 @@ def _coscheduling(ctx: Context, obj: KubeObject, roles: Sequence[Role]) -> Gang 
             least = group.get("spec", "minMember") if group else None
             where = role.template.at("metadata", "labels", label)
             return Gang(system="coscheduling", min_count=least if isinstance(least, int) else None, location=where)
+    return None
+
+
+def _operator(_: Context, obj: KubeObject, __: Sequence[Role]) -> Gang | None:
+    """``runPolicy.schedulingPolicy`` of Kubeflow kinds: acted on only when the operator runs with a gang scheduler."""
+    least = obj.get("spec", "runPolicy", "schedulingPolicy", "minAvailable")
+    if isinstance(least, int) and not isinstance(least, bool):
+        where = obj.at("spec", "runPolicy", "schedulingPolicy", "minAvailable")
+        return Gang(system="operator", min_count=least, location=where)
     return None
 
 

@@ -41,14 +41,16 @@ def network_of(
     services: Iterable[JobService] = (),
     *,
     default: Rendezvous | None = None,
+    slices: int = 1,
 ) -> Network:
     """
     Rendezvous as written by the containers, else `default`, else JAX's fixed port on TPU; collectives on any port, except
-    between the hosts of one TPU slice, whose ports are fixed; ssh and OpenMPI's ports where mpirun is called.
+    between the hosts of one TPU slice, whose ports are fixed; ssh and OpenMPI's ports where mpirun is called. `slices`
+    counts the groups of pods that would form one TPU slice each.
     """
     roles = [p.role for p in plans]
     ranked = [r for r in roles if is_ranked(r)]
-    single_slice = _single_slice(plans, launches)
+    single_slice = slices == 1 and _single_slice(plans, launches)
     if default is None and single_slice and ranked:
         first = next(p for p in plans if is_ranked(p.role))
         host = next(iter(first.identify(0).host_names), first.identify(0).name)

@@ -12,7 +12,7 @@ from stallscope.load.kinds.context import Context, template
 from stallscope.load.kinds.flows import dns, metrics
 from stallscope.load.kinds.generic import network_of
 from stallscope.load.kinds.launch import Launch, launch_of, ranks_per_pod
-from stallscope.load.kinds.plan import Draft, PodIdentity, RolePlan, assemble
+from stallscope.load.kinds.plan import Draft, PodIdentity, RolePlan, assemble, random_name
 from stallscope.load.kinds.services import as_service, fqdn
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import as_str
@@ -89,7 +89,7 @@ def expand_job(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
         added_labels=job_labels(obj.name),
         replicas_route=("spec", "parallelism"),
     )
-    plan = RolePlan(role=role, identify=_identifier(obj, indexed, subdomain))
+    plan = RolePlan(role=role, identify=_identifier(obj, indexed, subdomain, pods))
     services = _subdomain_services(ctx, obj, subdomain)
     net = network_of([plan], {"pods": launch}, obj.namespace, services)
     peers = (*net.flows, *dns([role])) if intent.distributed else ()
@@ -114,10 +114,10 @@ def _fields(obj: KubeObject) -> dict[str, str]:
     }
 
 
-def _identifier(obj: KubeObject, indexed: bool, subdomain: str) -> Callable[[int], PodIdentity]:
+def _identifier(obj: KubeObject, indexed: bool, subdomain: str, pods: int) -> Callable[[int], PodIdentity]:
     def identify(index: int) -> PodIdentity:
         if not indexed:
-            return PodIdentity(name=f"{obj.name}-*" if index == 0 else f"{obj.name}-*{index}")
+            return PodIdentity(name=random_name(obj.name, index, pods))
         host = f"{obj.name}-{index}"
         names = (f"{host}.{subdomain}", fqdn(f"{host}.{subdomain}", obj.namespace)) if subdomain else ()
         labels = {"batch.kubernetes.io/job-completion-index": str(index)}

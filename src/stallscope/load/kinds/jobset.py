@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallscope.judge.inputs import ProblemKind
 from stallscope.load.kinds.batch import job_labels, parallel_pods
 from stallscope.load.kinds.context import Context, count, describe, named_items, placeholder, template
+from stallscope.load.kinds.exclusive import with_exclusive
 from stallscope.load.kinds.flows import dns, metrics, webhook
 from stallscope.load.kinds.generic import network_of
 from stallscope.load.kinds.launch import Launch, launch_of, ranks_per_pod
-from stallscope.load.kinds.plan import Draft, PodIdentity, RolePlan, assemble
+from stallscope.load.kinds.plan import Draft, PodIdentity, RolePlan, assemble, random_name
 from stallscope.load.kinds.services import fqdn
 from stallscope.model.kube import KubeObject
-from stallscope.model.source import Route, as_list, as_map, as_str, dig
+from stallscope.model.source import Route, as_list, as_map, as_str, as_str_map, dig
 from stallscope.model.workload import JobService, PodTemplate, Role, RoleKind, TrainingJob
 
 PREFIX = "jobset.sigs.k8s.io"
 JOBSET_NAME = f"{PREFIX}/jobset-name"
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BY_LABEL = "exclusive placement by node labels that a script sets (alpha.jobset.sigs.k8s.io/node-selector)"
+_LEADERS = ("leader", "launcher", "driver", "master", "coordinator", "chief", "head")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,7 @@ class ReplicatedJob:
     template: PodTemplate
     group: str = "default"
     depends_on: tuple[tuple[str, str], ...] = ()
+    by_label: bool = False
     indexed: bool = True
     replicas_route: Route = ()
 
@@ -61,7 +66,7 @@ def expand_jobset(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
     launches = {j.name: launch_of(j.template.spec, fields=fields_of(shape, j)) for j in shape.jobs}
     plans, notes = plans_of(shape, launches, role_kinds(shape))
     services = services_of(shape)
-    net = network_of(plans, launches, shape.namespace, services)
+    net = network_of(plans, launches, shape.namespace, services, slices=sum(j.replicas for j in shape.jobs))
     roles = tuple(p.role for p in plans)
     draft = Draft(
         kind="JobSet",
@@ -71,7 +76,7 @@ def expand_jobset(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
         flows=(*net.flows, *dns(roles), *metrics(roles), webhook("the JobSet controller")),
         services=services,
         notes=(*notes, *net.notes),
-        unsupported=net.unsupported,
+        unsupported=(*net.unsupported, *(f"{j.name}: {_BY_LABEL}" for j in shape.jobs if j.by_label)),
     )
     return (assemble(ctx, obj, draft),)
 
@@ -117,16 +122,29 @@ def read_replicated_job(
     found = template(ctx, obj, (*route, "template", "spec", "template"))
     if replicas is None or parallelism is None or found is None:
         return None
+    key, by_label = _exclusive(obj, item)
+    if key and not by_label:
+        found = replace(found, spec=with_exclusive(found.spec, key, f"{PREFIX}/job-key", everywhere=True))
     return ReplicatedJob(
         name=name,
         replicas=replicas,
         parallelism=parallelism,
         template=found,
+        by_label=by_label,
         group=as_str(item.get("groupName"), "default"),
         depends_on=tuple((as_str(dig(d, "name")), as_str(dig(d, "status"))) for d in as_list(item.get("dependsOn"))),
         indexed=dig(item, "template", "spec", "completionMode") != "NonIndexed",
         replicas_route=(*route, "replicas"),
     )
+
+
+def _exclusive(obj: KubeObject, item: Mapping[str, Any]) -> tuple[str, bool]:
+    """Topology key of exclusive placement (the JobSet's, else the replicated job's), and whether it works by node labels."""
+    own = as_str_map(dig(item, "template", "metadata", "annotations"))
+    for notes in (obj.annotations, own):
+        if notes.get(_EXCLUSIVE):
+            return notes[_EXCLUSIVE], "alpha.jobset.sigs.k8s.io/node-selector" in notes
+    return "", False
 
 
 def coordinator_of(obj: KubeObject, subdomain: str) -> str:
@@ -183,14 +201,17 @@ def plans_of(
 
 def role_kinds(shape: Shape) -> dict[str, RoleKind]:
     """
-    What each replicated job does. One that others wait for to *complete* is gone before they start: no rank. A first one
-    of exactly one pod before others is the coordinator: its pod has rank 0 and is the one addresses name.
+    What each replicated job does. One that others wait for to *complete* is gone before they start: no rank. One of a
+    single pod leads when ``spec.coordinator`` or its name says so, or when it stands first before larger ones.
     """
     early = {d for job in shape.jobs for d, status in job.depends_on if status == "Complete"}
     kinds = {j.name: RoleKind.OTHER if j.name in early else RoleKind.WORKER for j in shape.jobs}
     ranked = [j for j in shape.jobs if j.name not in early]
-    if len(ranked) > 1 and ranked[0].replicas * ranked[0].parallelism == 1:
-        kinds[ranked[0].name] = RoleKind.COORDINATOR
+    alone = [j.name for j in ranked if j.replicas * j.parallelism == 1]
+    named = [n for n in alone if shape.coordinator.startswith(f"{shape.name}-{n}-") or n.lower() in _LEADERS]
+    first = [j.name for j in ranked[:1] if j.name in alone and len(alone) < len(ranked)]
+    for name in (named or first)[:1] if len(ranked) > 1 else ():
+        kinds[name] = RoleKind.COORDINATOR
     return kinds
 
 
@@ -218,7 +239,7 @@ def _identifier(shape: Shape, job: ReplicatedJob, before: int, before_in_group: 
             **job_labels(owner, pod_index if job.indexed else None),
         }
         if not job.indexed:
-            return PodIdentity(name=f"{owner}-*", labels=labels)
+            return PodIdentity(name=random_name(owner, pod_index, job.parallelism), labels=labels)
         host = f"{owner}-{pod_index}"
         names = (f"{host}.{shape.subdomain}", fqdn(f"{host}.{shape.subdomain}", shape.namespace)) if shape.subdomain else ()
         return PodIdentity(name=f"{host}-*", labels=labels, host_names=names)

@@ -16,7 +16,7 @@ from stallscope.load.kinds.launch import launch_of
 from stallscope.load.kinds.mpi_common import both_ways, launch_over_ssh
 from stallscope.load.kinds.plan import Draft, PodIdentity, RolePlan, assemble
 from stallscope.load.kinds.services import fqdn
-from stallscope.load.kinds.training_operator import JOB_NAME, PREFIX, declared_gang
+from stallscope.load.kinds.training_operator import JOB_NAME, PREFIX
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Route
 from stallscope.model.workload import JobService, PodTemplate, Role, RoleKind, TrainingJob
@@ -66,7 +66,6 @@ def expand_mpijob_v1(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
         plans=tuple(plans),
         group_labels={JOB_NAME: obj.name},
         flows=(*flows, *collective(roles), *dns(roles), *metrics(roles), webhook("the Training Operator")),
-        gang=declared_gang(obj),
     )
     return (assemble(ctx, obj, draft),)
 
@@ -107,7 +106,6 @@ def expand_mpijob_v2(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
         group_labels={JOB_NAME: obj.name},
         flows=(*ssh, *collective(roles), *dns(roles), *metrics(roles)),
         services=(network,),
-        gang=declared_gang(obj),
     )
     return (assemble(ctx, obj, draft),)
 

@@ -36,6 +36,11 @@ class PodIdentity:
     host_names: tuple[str, ...] = ()
 
 
+def random_name(base: str, index: int, pods: int) -> str:
+    """The name of a pod whose tail is random: ``base-*``, numbered when there are several so that names stay distinct."""
+    return f"{base}-*" if pods <= 1 else f"{base}-*{index}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolePlan:
     """A role, and the identity of its i-th pod."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from stallscope.judge.inputs import ProblemKind
 from stallscope.load.kinds.context import Context, count
 from stallscope.load.kinds.flows import collective, dns, metrics, to_rendezvous, webhook
-from stallscope.load.kinds.launch import Launch, port_of, ranks_per_pod
+from stallscope.load.kinds.launch import Launch, ranks_per_pod
 from stallscope.load.kinds.plan import MAX_PODS, Draft, RolePlan, assemble
 from stallscope.load.kinds.rendezvous import Found, resolve
 from stallscope.load.kinds.training_operator import (
@@ -109,7 +109,7 @@ def _rendezvous(
     """
     given: dict[str, str] = {}
     if plans[0].role.name == "Master":
-        address, number = f"{obj.name}-master-0", str(_port(plans[0]))
+        address, number = f"{obj.name}-master-0", str(FAMILY.port_in(plans[0]))
         given = {"MASTER_ADDR": address, "PET_MASTER_ADDR": address, "MASTER_PORT": number, "PET_MASTER_PORT": number}
     if elastic:
         given |= _elastic_variables(obj, plans[-1])
@@ -128,10 +128,6 @@ def _rendezvous(
 def _elastic_variables(obj: KubeObject, worker: RolePlan) -> dict[str, str]:
     host = as_str(obj.get("spec", "elasticPolicy", "rdzvHost")) or f"{obj.name}-worker-0"
     chosen = obj.get("spec", "elasticPolicy", "rdzvPort")
-    number = chosen if isinstance(chosen, int) and 0 < chosen < 65536 else _port(worker)
+    number = chosen if isinstance(chosen, int) and 0 < chosen < 65536 else FAMILY.port_in(worker)
     backend = as_str(obj.get("spec", "elasticPolicy", "rdzvBackend"), "c10d")
     return {"PET_RDZV_ENDPOINT": f"{host}:{number}", "PET_RDZV_BACKEND": backend}
-
-
-def _port(plan: RolePlan) -> int:
-    return port_of(plan.role.template.spec, FAMILY.port_name, FAMILY.container) or FAMILY.port

@@ -14,8 +14,8 @@ from stallscope.load.kinds.launch import Launch, launch_of, port_of, with_port
 from stallscope.load.kinds.plan import PodIdentity, RolePlan
 from stallscope.load.kinds.services import fqdn
 from stallscope.model.kube import KubeObject
-from stallscope.model.source import Route, as_map
-from stallscope.model.workload import Gang, JobService, Role, RoleKind
+from stallscope.model.source import Route
+from stallscope.model.workload import JobService, Role, RoleKind
 
 PREFIX = "training.kubeflow.org"
 JOB_NAME = f"{PREFIX}/job-name"
@@ -34,24 +34,14 @@ class Family:
     #: Roles of which the API allows only one pod.
     single: tuple[str, ...] = ()
 
+    def port_in(self, plan: RolePlan) -> int:
+        """The port a role's main container declares under the kind's port name (the defaulting adds the default)."""
+        return port_of(plan.role.template.spec, self.port_name, self.container) or self.port
+
     @property
     def operator(self) -> str:
         """Value of the label operator-name (`controllerName` of each reconciler)."""
         return f"{self.kind.lower()}-controller"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """The roles of one job, with the launch of each role's main container and the Services of its pods."""
-
-    plans: tuple[RolePlan, ...]
-    launches: Mapping[str, Launch]
-    services: tuple[JobService, ...]
-
-    def port(self, family: Family, role: str) -> int:
-        """The port a role's main container declares under the kind's port name (the defaulting adds it)."""
-        plan = next(p for p in self.plans if p.role.name == role)
-        return port_of(plan.role.template.spec, family.port_name, family.container) or family.port
 
 
 def read_roles(ctx: Context, obj: KubeObject, family: Family) -> tuple[RolePlan, ...] | None:
@@ -144,18 +134,8 @@ def replica_services(obj: KubeObject, family: Family, plans: tuple[RolePlan, ...
             namespace=obj.namespace,
             selector={**plan.role.added_labels, f"{PREFIX}/replica-index": str(index)},
             publish_not_ready=False,
-            ports=(port_of(plan.role.template.spec, family.port_name, family.container) or family.port,),
+            ports=(family.port_in(plan),),
         )
         for plan in plans
         for index in range(plan.role.replicas)
     )
-
-
-def declared_gang(obj: KubeObject) -> Gang | None:
-    """``runPolicy.schedulingPolicy.minAvailable``: acted on only when the operator runs with a gang scheduler."""
-    policy = as_map(obj.get("spec", "runPolicy", "schedulingPolicy"))
-    least = policy.get("minAvailable")
-    if isinstance(least, int) and not isinstance(least, bool):
-        where = obj.at("spec", "runPolicy", "schedulingPolicy", "minAvailable")
-        return Gang(system="operator", min_count=least, location=where)
-    return None
