@@ -11,8 +11,9 @@ from typing import Any
 from result import Result
 
 from stallscope.model.kube import KubeObject, from_body
-from stallscope.model.traffic import DirectionVerdict, Endpoint, PeerEdge, Protocol, RuleRef
+from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, PeerEdge, Protocol, RuleRef
 from stallscope.policy.engine import EngineOptions, PolicySet, compile_policies
+from stallscope.policy.ir import Action
 
 LETTERS = {"allowed": "a", "denied": "d", "proxied": "r", "unjudged": "?"}
 WORDS = {"proxied": "redirected"}
@@ -102,12 +103,13 @@ def rule_name(ref: RuleRef, policies: Mapping[str, KubeObject]) -> str:
     return f"{base}#{ref.spec}.{ref.section}[{ref.index}]"
 
 
-def direction_of(verdict: DirectionVerdict, policies: Mapping[str, KubeObject]) -> dict[str, Any]:
+def direction_of(verdict: DirectionVerdict, policies: Mapping[str, KubeObject], *, passes: bool = False) -> dict[str, Any]:
+    """One direction in the words of the vectors. With pass rules the engine writes its default deny down as an entry."""
     outcome = WORDS.get(verdict.outcome.value, verdict.outcome.value)
     return {
         "verdict": outcome,
         "enforced": verdict.enforced,
-        "matched": verdict.enforced and (verdict.outcome.value != "denied" or bool(verdict.rules)),
+        "matched": verdict.enforced and (verdict.outcome.value != "denied" or bool(verdict.rules) or passes),
         "rules": sorted({rule_name(r, policies) for r in verdict.rules}),
     }
 
@@ -169,11 +171,17 @@ def check_explained(
             result.miss(f"{head}: engine {query['verdict']}, we {got} ({verdict.reason})")
             continue
         for side, ours in (("egress", verdict.egress), ("ingress", verdict.ingress)):
-            mine = direction_of(ours, policies)
+            subject = edge.source if side == "egress" else edge.destination
+            mine = direction_of(ours, policies, passes=has_pass(policy_set, ours.direction, subject))
             wanted = {k: sorted(set(v)) if k == "rules" else v for k, v in query[side].items()}
             if mine != wanted:
                 parts = ", ".join(f"{k}: engine {wanted[k]}, we {mine[k]}" for k in wanted if wanted[k] != mine.get(k))
                 result.miss(f"{head} {side}: {parts}")
+
+
+def has_pass(policy_set: PolicySet, direction: Direction, subject: Endpoint) -> bool:
+    chosen = policy_set.program.selected(direction, policy_set.program.view(subject))
+    return any(c.action is Action.PASS for s in chosen for c in s.block.clauses)
 
 
 def check_rejected(scenario: Mapping[str, Any], policy_set: PolicySet, result: Result) -> None:

@@ -3,62 +3,168 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 from stallscope.model.kube import KubeObject
-from stallscope.policy.cilium import CLUSTERWIDE, NAMESPACED, compile_cilium
+from stallscope.model.labels import Selector
+from stallscope.model.source import Location
+from stallscope.model.traffic import Direction, RuleRef
+from stallscope.policy.adminnetpol import compile_anp
+from stallscope.policy.calico import NETPOL_ORDER, calico_tiers, compile_calico, is_calico
+from stallscope.policy.calico_engine import calico_engine, calico_netpol
+from stallscope.policy.cilium import compile_cilium
 from stallscope.policy.cilium_context import CiliumContext
 from stallscope.policy.cilium_engine import cilium_engine
 from stallscope.policy.cilium_netpol import cilium_reading
 from stallscope.policy.cilium_reject import rejection
+from stallscope.policy.clusternetpol import compile_kcnp, is_kcnp, refusal
+from stallscope.policy.enforced import UNMODELLED, is_cilium, is_netpol, is_policy, why_ignored
 from stallscope.policy.generic import generic_engine
-from stallscope.policy.ir import ONE_TIER, Block
+from stallscope.policy.ir import Block, Tier
 from stallscope.policy.namespaces import Namespaces
-from stallscope.policy.netpol import compile_netpol
+from stallscope.policy.netpol import compile_netpol, problem_of
 from stallscope.policy.options import cilium_options
 from stallscope.policy.policyset import EngineOptions, PolicySet, Rejected
-from stallscope.policy.program import Program
+from stallscope.policy.program import Engine, Program
+from stallscope.policy.subjects import PodSubject, UnsureSubject
+
+ADMIN, NORMAL, BASELINE = range(3)
+
+Refusal = tuple[str, Location]
+
+
+@dataclass(slots=True)
+class _Build:
+    """What is collected while the objects are read."""
+
+    options: EngineOptions
+    blocks: list[Block] = field(default_factory=list)
+    policies: list[KubeObject] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    ignored: list[Rejected] = field(default_factory=list)
+
+    def add(self, policy: KubeObject, blocks: Sequence[Block], refused: Refusal | None = None) -> None:
+        if refused is not None:
+            self.rejected.append(Rejected(policy=policy, reason=refused[0], location=refused[1]))
+            return
+        self.policies.append(policy)
+        self.blocks.extend(blocks)
+
+    def relevant(self, objects: Sequence[KubeObject], *, cluster_policies: bool = False) -> list[KubeObject]:
+        """The policy objects that are enforced here; the others are noted with the reason."""
+        found = []
+        for item in filter(is_policy, objects):
+            reason = why_ignored(item, self.options.cni, self.options.version, cluster_policies=cluster_policies)
+            if reason:
+                self.ignored.append(Rejected(policy=item, reason=reason, location=item.at("kind")))
+            else:
+                found.append(item)
+        return found
+
+    def finish(self, tiers: Sequence[Tier], engine: Engine) -> PolicySet:
+        return PolicySet(
+            options=self.options,
+            policies=tuple(self.policies),
+            rejected=tuple(self.rejected),
+            ignored=tuple(self.ignored),
+            program=Program(self.blocks, tiers, engine),
+        )
 
 
 def assemble(objects: Sequence[KubeObject], options: EngineOptions) -> PolicySet:
+    """Compile for the engine `options.cni` names; an unknown name is judged as the Kubernetes API documents it."""
+    build = _Build(options)
     if options.cni == "cilium":
-        return _cilium(objects, options)
-    return _generic(objects, options)
+        return _cilium(objects, build)
+    if options.cni == "calico":
+        return _calico(objects, build)
+    return _generic(objects, build)
 
 
-def is_netpol(item: KubeObject) -> bool:
-    return item.kind == "NetworkPolicy" and item.group == "networking.k8s.io"
-
-
-def _cilium(objects: Sequence[KubeObject], options: EngineOptions) -> PolicySet:
-    namespaces = Namespaces(options.namespaces, objects)
-    flags = cilium_options(options.version, options.options)
+def _cilium(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
+    flags = cilium_options(build.options.version, build.options.options)
     context = CiliumContext(
         options=flags,
+        normal_tier=NORMAL,
         services={(o.namespace, o.name): o for o in objects if o.kind == "Service" and o.api_version == "v1"},
-        cidr_groups={o.name: o for o in objects if o.kind == "CiliumCIDRGroup"},
+        cidr_groups={o.name: o for o in objects if o.kind == "CiliumCIDRGroup" and o.group == "cilium.io"},
     )
-    blocks: list[Block] = []
-    policies: list[KubeObject] = []
-    rejected: list[Rejected] = []
     reading = cilium_reading(context)
-    for item in objects:
+    for item in build.relevant(objects, cluster_policies=flags.cluster_network_policy):
         if is_netpol(item):
-            policies.append(item)
-            blocks.extend(compile_netpol(item, reading))
-        elif item.kind in (NAMESPACED, CLUSTERWIDE) and item.group == "cilium.io":
+            build.add(item, compile_netpol(item, reading), problem_of(item))
+        elif is_cilium(item):
             refused = rejection(item, flags)
-            if refused is not None:
-                rejected.append(Rejected(policy=item, reason=refused[0], location=refused[1]))
-                continue
-            policies.append(item)
-            blocks.extend(compile_cilium(item, context))
-    program = Program(blocks, ONE_TIER, cilium_engine(flags, namespaces))
-    return PolicySet(options=options, policies=tuple(policies), rejected=tuple(rejected), program=program)
+            build.add(item, [] if refused else compile_cilium(item, context), refused)
+        elif is_kcnp(item):
+            build.add(item, compile_kcnp(item, admin=ADMIN, baseline=BASELINE, context=context), refusal(item, context))
+    tiers = (Tier("admin", False), Tier("normal", False), Tier("baseline", False))
+    return build.finish(tiers, cilium_engine(flags, Namespaces(build.options.namespaces, objects)))
 
 
-def _generic(objects: Sequence[KubeObject], options: EngineOptions) -> PolicySet:
-    policies = tuple(o for o in objects if is_netpol(o))
-    blocks: list[Any] = [b for p in policies for b in compile_netpol(p)]
-    program = Program(blocks, ONE_TIER, generic_engine(Namespaces(options.namespaces, objects)))
-    return PolicySet(options=options, policies=policies, program=program)
+def _calico(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
+    tiers = calico_tiers(objects)
+    sets = [o for o in objects if o.kind in ("NetworkSet", "GlobalNetworkSet")]
+    for item in build.relevant(objects):
+        if is_netpol(item):
+            reading = calico_netpol(tiers.index["default"], NETPOL_ORDER, item.name)
+            build.add(item, compile_netpol(item, reading), problem_of(item))
+        elif is_calico(item):
+            blocks, refused = compile_calico(item, tiers, sets)
+            build.add(item, blocks, refused)
+        else:
+            _cluster_policy(item, build, tiers.admin, tiers.baseline)
+    return build.finish(tiers.tiers, calico_engine(Namespaces(build.options.namespaces, objects)))
+
+
+def _generic(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
+    for item in build.relevant(objects):
+        if is_netpol(item):
+            build.add(item, compile_netpol(item, tier=NORMAL), problem_of(item))
+        elif (item.group, item.kind) in UNMODELLED:
+            build.add(item, _unmodelled(item))
+        else:
+            _cluster_policy(item, build, ADMIN, BASELINE)
+    tiers = (Tier("admin", False), Tier("normal", True), Tier("baseline", False))
+    return build.finish(tiers, generic_engine(Namespaces(build.options.namespaces, objects)))
+
+
+def _cluster_policy(item: KubeObject, build: _Build, admin: int, baseline: int) -> None:
+    """ClusterNetworkPolicy or AdminNetworkPolicy; on an unnamed engine nobody knows whether they are enforced at all."""
+    compiler = compile_kcnp if is_kcnp(item) else compile_anp
+    blocks = compiler(item, admin=admin, baseline=baseline)
+    if build.options.cni == "generic" and build.options.options.get("cluster-policies") != "true":
+        fact = f"whether this cluster's engine implements {item.kind}"
+        blocks = [_replace_subject(b, fact) for b in blocks]
+    build.add(item, blocks)
+
+
+def _replace_subject(block: Block, fact: str) -> Block:
+    return Block(
+        policy=block.policy,
+        ref=block.ref,
+        direction=block.direction,
+        subject=UnsureSubject(block.subject, fact),
+        tier=block.tier,
+        isolates=block.isolates,
+        clauses=block.clauses,
+    )
+
+
+def _unmodelled(policy: KubeObject) -> list[Block]:
+    """A policy we cannot read: it may isolate any pod it can reach, so verdicts there name it."""
+    namespace = policy.namespace
+    everyone = PodSubject(Selector(), None if namespace else Selector(), namespace)
+    fact = f"{policy.ref} ({policy.group} is not modelled)"
+    return [
+        Block(
+            policy=policy,
+            ref=RuleRef(policy=policy.ref, location=policy.at("spec")),
+            direction=direction,
+            subject=UnsureSubject(everyone, fact),
+            tier=NORMAL,
+            isolates=True,
+            clauses=(),
+        )
+        for direction in Direction
+    ]

@@ -17,12 +17,12 @@ from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS, SER
 from stallscope.policy.ir import Clause
 from stallscope.policy.namespaces import Namespaces
 from stallscope.policy.options import CiliumOptions
+from stallscope.policy.peers import NODES
 from stallscope.policy.program import Engine
 from stallscope.policy.view import Address, View
 
 #: Reserved identities that are endpoints with a policy of their own on the node (pkg/identity/reserved.go).
 MANAGED_RESERVED = frozenset({"init", "health", "ingress"})
-NODES = frozenset({"host", "remote-node"})
 
 
 def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
@@ -42,7 +42,7 @@ def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
             )
         return None
 
-    def after(case: Case, verdict: DirectionVerdict) -> DirectionVerdict:
+    def after(case: Case, verdict: DirectionVerdict, _port: int) -> DirectionVerdict:
         return _after(case, verdict, options)
 
     def attribution(case: Case, clauses: Sequence[Clause], port: int) -> tuple[RuleRef, ...]:

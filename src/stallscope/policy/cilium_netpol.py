@@ -26,7 +26,7 @@ def cilium_reading(context: CiliumContext) -> NetpolReading:
             plain = pods_and_addresses(item, namespace)
             return CidrPeer(plain.network, plain.excepts) if isinstance(plain, CidrPeer) else None
         terms = _terms(item, namespace)
-        return None if terms is None else SelectorPeer(_in_cluster(SourcedSelector(terms), context.peer_cluster))
+        return None if terms is None else SelectorPeer(in_cluster(SourcedSelector(terms), context.peer_cluster))
 
     def subject(selector: Any, namespace: str) -> CiliumSubject:
         terms = parse_terms(selector, source="k8s")
@@ -52,7 +52,8 @@ def namespace_terms(selector: Mapping[str, Any]) -> tuple[Term, ...]:
     return chosen or SourcedSelector().plus("k8s", NAMESPACE, "Exists").terms
 
 
-def _in_cluster(selector: SourcedSelector, cluster: str) -> SourcedSelector:
+def in_cluster(selector: SourcedSelector, cluster: str) -> SourcedSelector:
+    """`selector` limited to the local cluster unless it names one (policy-default-local-cluster)."""
     if not cluster or selector.names(CLUSTER):
         return selector
     return selector.plus("k8s", CLUSTER, "In", cluster)

@@ -12,6 +12,7 @@ from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outc
 from stallscope.policy.cilium_engine import parse_address
 from stallscope.policy.evaluate import Case
 from stallscope.policy.namespaces import Namespaces
+from stallscope.policy.portset import covers
 from stallscope.policy.program import Engine
 from stallscope.policy.view import View
 
@@ -58,7 +59,7 @@ def exempt(direction: Direction, subject: View, peer: View) -> DirectionVerdict 
     return None
 
 
-def after(case: Case, verdict: DirectionVerdict) -> DirectionVerdict:
+def after(case: Case, verdict: DirectionVerdict, port: int) -> DirectionVerdict:
     """NetworkPolicy leaves host-network pods undefined, on either end: only what holds either way is kept."""
     if case.subject.endpoint.host_network and case.selected:
         reason = f"not known: what NetworkPolicy means for host-network pod {case.subject.name} (left open by the API)"
@@ -66,6 +67,20 @@ def after(case: Case, verdict: DirectionVerdict) -> DirectionVerdict:
     if case.peer.endpoint.host_network and case.selected and not _whoever(case, verdict):
         reason = f"not known: how this engine sees host-network pod {case.peer.name} as a peer"
         return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=reason)
+    return _undefined_order(case, verdict, port)
+
+
+def _undefined_order(case: Case, verdict: DirectionVerdict, port: int) -> DirectionVerdict:
+    """Two cluster policies of one tier and priority that disagree: the API leaves open which comes first."""
+    matching = [c for c in case.candidates if c.clause.order and covers(c.ports, port)]
+    for chosen in (c for c in matching if c.clause.ref in verdict.rules):
+        for other in matching:
+            tied = (other.tier, other.clause.order[0]) == (chosen.tier, chosen.clause.order[0])
+            differs = other.clause.action is not chosen.clause.action
+            if tied and differs and other.clause.ref.policy != chosen.clause.ref.policy:
+                both = f"{chosen.clause.ref.policy} and {other.clause.ref.policy}"
+                reason = f"not known: which of {both} comes first (equal priority is left open by the API)"
+                return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=reason)
     return verdict
 
 

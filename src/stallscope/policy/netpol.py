@@ -69,28 +69,24 @@ def policy_types(spec: Mapping[str, Any]) -> frozenset[Direction]:
     return frozenset(Direction) if as_list(spec.get("egress")) else frozenset({Direction.INGRESS})
 
 
-def compile_netpol(policy: KubeObject, reading: NetpolReading = PLAIN) -> list[Block]:
-    """The blocks of one NetworkPolicy (at most one a direction)."""
+def compile_netpol(policy: KubeObject, reading: NetpolReading = PLAIN, tier: int | None = None) -> list[Block]:
+    """The blocks of one NetworkPolicy (at most one a direction). `tier` overrides the reading's."""
     spec = as_map(policy.get("spec"))
     subject = reading.subject(spec.get("podSelector"), policy.namespace)
     types = policy_types(spec)
     return [
         Block(
             policy=policy,
-            ref=RuleRef(policy=policy.ref, section=section, location=_at(policy, "spec", "podSelector")),
+            ref=RuleRef(policy=policy.ref, section=section, location=policy.at("spec", "podSelector")),
             direction=direction,
             subject=subject,
-            tier=reading.tier,
+            tier=reading.tier if tier is None else tier,
             isolates=True,
             clauses=tuple(_clauses(policy, section, peers, reading)),
         )
         for direction, section, peers in _SECTIONS
         if direction in types
     ]
-
-
-def _at(policy: KubeObject, *route: str | int) -> Location:
-    return policy.at(*route)
 
 
 def _clauses(policy: KubeObject, section: str, key: str, reading: NetpolReading) -> list[Clause]:
@@ -136,3 +132,43 @@ def as_number(value: Any) -> int | None:
     if isinstance(value, int):
         return value
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 6 else None
+
+
+def problem_of(policy: KubeObject) -> tuple[str, Location] | None:
+    """Why the API server refuses this object (pkg/apis/networking/validation), and where; None when it is valid."""
+    for section, key in (("ingress", "from"), ("egress", "to")):
+        for index, item in enumerate(map(as_map, as_list(policy.get("spec", section)))):
+            for place, port in enumerate(map(as_map, as_list(item.get("ports")))):
+                if problem := _port_problem(port):
+                    return problem, policy.at("spec", section, index, "ports", place)
+            for place, peer in enumerate(map(as_map, as_list(item.get(key)))):
+                if problem := _peer_problem(peer):
+                    return problem, policy.at("spec", section, index, key, place)
+    return None
+
+
+def _port_problem(port: Mapping[str, Any]) -> str:
+    end, number = as_number(port.get("endPort")), as_number(port.get("port"))
+    if port.get("endPort") is None:
+        return ""
+    if number is None:
+        return "the API server refuses endPort without a numeric port"
+    if end is None or end < number:
+        return f"the API server refuses endPort {port.get('endPort')} below port {number}"
+    return ""
+
+
+def _peer_problem(peer: Mapping[str, Any]) -> str:
+    block = peer.get("ipBlock")
+    if not isinstance(block, Mapping):
+        return ""
+    if peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None:
+        return "the API server refuses ipBlock together with a selector"
+    network = parse_network(block.get("cidr"))
+    if network is None:
+        return f"the API server refuses ipBlock.cidr {block.get('cidr')}: not a CIDR"
+    for item in as_list(block.get("except")):
+        inner = parse_network(item)
+        if inner is None or inner.version != network.version or inner.network_address not in network:
+            return f"the API server refuses except {item}: not inside {block.get('cidr')}"
+    return ""

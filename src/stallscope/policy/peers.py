@@ -98,6 +98,7 @@ ENTITY_RESERVED: dict[str, frozenset[str]] = {
     "world-ipv6": frozenset({"world-ipv6"}),
     "none": frozenset(),
 }
+NODES = frozenset({"host", "remote-node"})
 CLUSTER_RESERVED = frozenset({"host", "remote-node", "init", "ingress", "health", "unmanaged", "kube-apiserver"})
 ENTITIES = frozenset(ENTITY_RESERVED) | {"all", "cluster"}
 
@@ -144,15 +145,17 @@ class FactPeer:
 class PodPeer:
     """
     Pods by Kubernetes selectors: `pods` AND (`namespaces`, or the namespace `namespace` when that is None). Never
-    nodes or outside addresses. NetworkPolicy v1 NetworkPolicyPeer; ClusterNetworkPolicy and AdminNetworkPolicy subjects.
+    nodes or outside addresses. `host_network` false leaves host-network pods out (ClusterNetworkPolicy says so;
+    NetworkPolicy v1 leaves it open).
     """
 
     pods: Selector
     namespaces: Selector | None
     namespace: str = ""
+    host_network: bool = True
 
     def match(self, view: View) -> Match:
-        if not view.is_pod:
+        if not view.is_pod or (view.endpoint.host_network and not self.host_network):
             return False
         if self.namespaces is None:
             if view.namespace != self.namespace:
@@ -168,6 +171,8 @@ class PodPeer:
     def why_not(self, view: View) -> tuple[int, str]:
         if not view.is_pod:
             return 9, f"{view.name} is not a pod"
+        if view.endpoint.host_network and not self.host_network:
+            return 9, f"{view.name} uses the host network"
         failed = [r for r in self.pods.requirements if not r.matches(view.labels)]
         parts = [has_not(r.key, str(r), view.labels) for r in failed]
         if self.namespaces is None:
@@ -177,6 +182,24 @@ class PodPeer:
             bad = [r for r in self.namespaces.requirements if not r.matches(view.namespace_labels)]
             parts[:0] = [f"namespace {view.namespace} {has_not(r.key, str(r), view.namespace_labels)}" for r in bad]
         return len(parts), "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePeer:
+    """Nodes by their labels, and the host-network pods on them."""
+
+    nodes: Selector
+
+    def match(self, view: View) -> Match:
+        end = view.endpoint
+        if view.is_pod and not end.host_network:
+            return False
+        if not end.node_labels:
+            return False if not (end.host_network or NODES & view.reserved) else f"the labels of {view.name}'s node"
+        return self.nodes.matches(dict(end.node_labels))
+
+    def why_not(self, view: View) -> tuple[int, str]:
+        return 9, f"{view.name} is not a node with {self.nodes}"
 
 
 def match_namespace(selector: Selector, view: View) -> Match:

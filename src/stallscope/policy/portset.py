@@ -93,6 +93,16 @@ def cut(first: int, last: int, sets: Iterable[tuple[Interval, ...]]) -> list[Int
     return [(start, (edges[i + 1] - 1) if i + 1 < len(edges) else last) for i, start in enumerate(edges)]
 
 
+def complement(spans: Iterable[Interval]) -> list[Interval]:
+    """The ports outside every span."""
+    free, start = [], 0
+    for first, last in sorted(spans):
+        if first > start:
+            free.append((start, first - 1))
+        start = max(start, last + 1)
+    return [*free, (start, LAST_PORT)] if start <= LAST_PORT else free
+
+
 def describe(items: Iterable[PortItem]) -> str:
     """A readable list, protocols grouped: ``TCP 22, 29500; UDP 53``."""
     groups: dict[str, list[str]] = {}

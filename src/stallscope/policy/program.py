@@ -31,7 +31,7 @@ class Engine:
 
     view: Callable[[Endpoint], View]
     exempt: Callable[[Direction, View, View], DirectionVerdict | None]
-    after: Callable[[Case, DirectionVerdict], DirectionVerdict]
+    after: Callable[[Case, DirectionVerdict, int], DirectionVerdict]
     attribution: Attribution = field(default=every_rule, kw_only=True)
     resolve: Callable[[Endpoint, Endpoint], Sequence[tuple[Endpoint, Endpoint]]]
     missing: str = ""
@@ -169,7 +169,7 @@ class Program:
 
     def _direction(self, case: Case, port: int) -> DirectionVerdict:
         early = self.engine.exempt(case.direction, case.subject, case.peer)
-        return early if early is not None else self.engine.after(case, decide(case, port, self.engine.attribution))
+        return early if early is not None else self.engine.after(case, decide(case, port, self.engine.attribution), port)
 
 
 def combine(egress: Outcome, ingress: Outcome) -> Outcome:

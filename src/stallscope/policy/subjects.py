@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stallscope.model.labels import Requirement, Selector
 from stallscope.policy.cilium_selectors import ANY, SourcedSelector
 from stallscope.policy.identity import NAMESPACE
-from stallscope.policy.ir import Match
+from stallscope.policy.ir import Match, Subject
 from stallscope.policy.peers import match_namespace
 from stallscope.policy.view import View
 
@@ -20,11 +20,12 @@ def _single(need: Requirement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodSubject:
-    """Pods by Kubernetes selectors; `namespaces` None means exactly `namespace`."""
+    """Pods by Kubernetes selectors; `namespaces` None means exactly `namespace`. `host_network`: such pods too."""
 
     pods: Selector
     namespaces: Selector | None
     namespace: str = ""
+    host_network: bool = True
 
     @property
     def needs(self) -> Needs:
@@ -33,8 +34,29 @@ class PodSubject:
     def match(self, view: View) -> Match:
         if not view.is_pod or (self.namespaces is None and view.namespace != self.namespace):
             return False
+        if view.endpoint.host_network and not self.host_network:
+            return False
         found = match_namespace(self.namespaces, view) if self.namespaces is not None else True
         return found if found is False or self.pods.matches(view.labels) else False
+
+
+@dataclass(frozen=True, slots=True)
+class UnsureSubject:
+    """Another subject, if a fact holds that nobody stated (that the cluster enforces this kind at all)."""
+
+    inner: Subject
+    fact: str
+
+    @property
+    def namespace(self) -> str:
+        return self.inner.namespace
+
+    @property
+    def needs(self) -> Needs:
+        return self.inner.needs
+
+    def match(self, view: View) -> Match:
+        return self.fact if self.inner.match(view) is not False else False
 
 
 @dataclass(frozen=True, slots=True)
