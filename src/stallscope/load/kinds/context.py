@@ -15,7 +15,7 @@ from stallscope.model.workload import Overlay, PodTemplate
 #: int32, the type of every replica count in the Kubernetes API.
 MAX_COUNT = 2**31 - 1
 
-_MARK = re.compile(r"\$[{(]?\w|\{\{|\}\}|<[A-Za-z][^<>\n]{0,60}>|%\(?\w+\)?s|\b__\w+__\b")
+_MARK = re.compile(r"\$[{(]?\w|\{\{|\}\}|<[A-Za-z][^<>\n]{0,60}>|%\(?\w+\)?s|\b__\w+__\b|^[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
 
 #: Reads a text block that holds manifests (Argo `resource` templates): the bodies in it, or nothing when it is no YAML.
 ParseBlock = Callable[[str], Sequence[Any]]
@@ -52,7 +52,7 @@ def context_of(objects: Sequence[KubeObject], parse: ParseBlock | None = None) -
 
 
 def placeholder(value: Any) -> bool:
-    """True for text that still waits for a tool to fill it in: ``$NUM_NODES``, ``{{ .Values.n }}``, ``<replicas>``."""
+    """True for text that still waits for a tool to fill it in: ``$NUM_NODES``, ``{{ .n }}``, ``<n>``, ``NUM_NODES``."""
     return isinstance(value, str) and _MARK.search(value) is not None
 
 

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stallscope.load.kinds.flows import all_pairs, collective, is_ranked, service, to_rendezvous
-from stallscope.load.kinds.launch import Launch
+from stallscope.load.kinds.launch import Launch, port_of
 from stallscope.load.kinds.mpi_common import both_ways
 from stallscope.load.kinds.plan import RolePlan
 from stallscope.load.kinds.rendezvous import TPU_PORT, resolve
 from stallscope.model.traffic import Flow, FlowKind
-from stallscope.model.workload import JobService, Rendezvous
+from stallscope.model.workload import JobService, Rendezvous, Role, RoleKind
 
 #: libtpu's own port between the hosts of a slice (containerPort 8471 in every GKE TPU manifest).
 TPU_SLICE_PORT = 8471
+#: TensorFlow's customary port, when no container declares ``tfjob-port``.
+TENSORFLOW_PORT = 2222
 
 _MPI = re.compile(r"\b(mpirun|mpiexec|horovodrun)\b")
 _SSH_PORT = re.compile(r"(?:plm_rsh_args|ssh|sshd)\b[^\n;|&]{0,80}?-p\s*(\d{2,5})")
@@ -61,10 +63,19 @@ def network_of(
     if single_slice:
         why = "the hosts of a TPU slice set up the interconnect between them"
         flows += all_pairs(ranked, TPU_SLICE_PORT, why, FlowKind.COLLECTIVE)
+    elif any(launches.get(r.name, Launch()).tensorflow for r in roles) and not _nccl(ranked, launches):
+        tasks = [r for r in roles if r.kind is not RoleKind.OTHER]
+        number = next((n for r in tasks if (n := port_of(r.template.spec, "tfjob-port"))), TENSORFLOW_PORT)
+        flows += all_pairs(tasks, number, "TensorFlow tasks speak gRPC to each other (TF_CONFIG)")
     else:
         flows += collective(roles)
     flows += _mpi(plans, launches)
     return Network(rendezvous=found.rendezvous, flows=tuple(flows), notes=found.notes, unsupported=found.unsupported)
+
+
+def _nccl(ranked: Sequence[Role], launches: Mapping[str, Launch]) -> bool:
+    """Devices in ranks: TensorFlow then uses NCCL among workers, besides gRPC."""
+    return any(launches.get(r.name, Launch()).accelerators for r in ranked)
 
 
 def _single_slice(plans: Sequence[RolePlan], launches: Mapping[str, Launch]) -> bool:

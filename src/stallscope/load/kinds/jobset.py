@@ -75,6 +75,7 @@ def expand_jobset(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
         rendezvous=net.rendezvous,
         flows=(*net.flows, *dns(roles), *metrics(roles), webhook("the JobSet controller")),
         services=services,
+        leader_first=True,
         notes=(*notes, *net.notes),
         unsupported=(*net.unsupported, *(f"{j.name}: {_BY_LABEL}" for j in shape.jobs if j.by_label)),
     )

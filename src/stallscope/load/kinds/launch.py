@@ -18,6 +18,8 @@ _LAUNCHERS = re.compile(
     r"\b(torchrun|torch\.distributed\.(?:run|launch)|mpirun|mpiexec|horovodrun|deepspeed|accelerate\s+launch|tune\s+run"
     r"|paddle\.distributed\.launch|fleetrun|srun|all_reduce_perf|all_gather_perf|nemo_run|axolotl\s+train)\b"
 )
+#: Words in a script that set up a collective by hand: TensorFlow's cluster, parameter servers, torch's variables.
+_BY_HAND = re.compile(r"\b(TF_CONFIG|MASTER_ADDR|DMLC_ROLE)\s*=|--(ps_hosts|worker_hosts|coordinator_address)\b")
 _TORCH_LAUNCHERS = re.compile(r"\b(torchrun|torch\.distributed\.(?:run|launch)|tune\s+run)\b")
 _TELLTALE = re.compile(
     r"(PET|NCCL|GLOO|TORCH_NCCL|TORCH_DIST|HOROVOD|OMPI_MCA|DMLC|MEGASCALE|RCCL|FI_EFA)_\w+"
@@ -52,7 +54,15 @@ class Launch:
         found = _LAUNCHERS.search(self.text)
         if found:
             return " ".join(found.group(1).split())
+        by_hand = _BY_HAND.search(self.text)
+        if by_hand:
+            return by_hand.group(1) or by_hand.group(2)
         return next((n for n in sorted(self.names) if _TELLTALE.fullmatch(n)), "")
+
+    @property
+    def tensorflow(self) -> bool:
+        """TensorFlow's own cluster is set up: its tasks speak gRPC on a fixed port."""
+        return "TF_CONFIG" in self.names or re.search(r"\bTF_CONFIG\s*=|--ps_hosts\b", self.text) is not None
 
     @property
     def tpu(self) -> bool:

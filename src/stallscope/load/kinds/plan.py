@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from stallscope.judge.inputs import ProblemKind
 from stallscope.load.kinds.context import Context
@@ -20,6 +20,7 @@ from stallscope.model.workload import (
     Pod,
     Rendezvous,
     Role,
+    RoleKind,
     TrainingJob,
 )
 
@@ -65,17 +66,28 @@ class Draft:
     copies: int = 1
     notes: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
-    name: str = ""
+    leader_first: bool = False
 
 
-def pods_of(plans: Sequence[RolePlan], namespace: str) -> tuple[Pod, ...]:
-    """All pods; ranks are given out in the order of the roles, `ranks_per_pod` to each pod of a ranked role."""
-    pods: list[Pod] = []
+def first_ranks(roles: Sequence[Role], *, leader_first: bool = False) -> dict[str, int]:
+    """The first rank of each ranked role: in the order of the roles, the coordinator before all others if `leader_first`."""
+    order = sorted(roles, key=lambda r: leader_first and r.kind is not RoleKind.COORDINATOR)
+    first: dict[str, int] = {}
     rank = 0
+    for role in (r for r in order if is_ranked(r)):
+        first[role.name] = rank
+        rank += role.replicas * role.ranks_per_pod
+    return first
+
+
+def pods_of(plans: Sequence[RolePlan], namespace: str, *, leader_first: bool = False) -> tuple[Pod, ...]:
+    """All pods; a pod of a ranked role has `ranks_per_pod` ranks, contiguous."""
+    pods: list[Pod] = []
+    first = first_ranks([p.role for p in plans], leader_first=leader_first)
     for plan in plans:
         role = plan.role
         common = {**role.template.labels, **role.added_labels}
-        ranked = is_ranked(role)
+        start = first.get(role.name)
         for index in range(role.replicas):
             identity = plan.identify(index)
             pods.append(
@@ -85,11 +97,10 @@ def pods_of(plans: Sequence[RolePlan], namespace: str) -> tuple[Pod, ...]:
                     role=role.name,
                     index=index,
                     labels={**common, **identity.labels},
-                    rank=rank if ranked else None,
+                    rank=None if start is None else start + index * role.ranks_per_pod,
                     host_names=identity.host_names,
                 )
             )
-            rank += role.ranks_per_pod if ranked else 0
     return tuple(pods)
 
 
@@ -113,12 +124,12 @@ def assemble(ctx: Context, obj: KubeObject, draft: Draft) -> TrainingJob:
         ctx.problem(ProblemKind.UNSUPPORTED, obj, largest.replicas_route, message, "check the replica counts")
         unsupported = (*unsupported, f"{total:,} pods")
     else:
-        pods = pods_of(plans, obj.namespace)
-    talking = sum(r.replicas for r in roles if r.kind != "other")
+        pods = pods_of(plans, obj.namespace, leader_first=draft.leader_first)
+    talking = sum(r.replicas for r in roles if r.kind is not RoleKind.OTHER)
     found = draft.gang or find_gang(ctx, obj, roles)
     return TrainingJob(
         kind=draft.kind,
-        name=draft.name or obj.name,
+        name=obj.name,
         namespace=obj.namespace,
         source=obj,
         roles=roles,
@@ -141,8 +152,3 @@ def assemble(ctx: Context, obj: KubeObject, draft: Draft) -> TrainingJob:
 def _scheduler(roles: Sequence[Role]) -> str:
     names = (as_str(r.template.spec.get("schedulerName")) for r in roles if r.replicas > 0)
     return next((n for n in names if n), "default-scheduler")
-
-
-def with_kind(plan: RolePlan, **changes: object) -> RolePlan:
-    """The plan with fields of its role replaced."""
-    return RolePlan(role=replace(plan.role, **changes), identify=plan.identify)  # type: ignore[arg-type]

@@ -55,6 +55,7 @@ def expand_volcanojob(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
         rendezvous=meeting if peers else None,
         flows=(*((*flows, *dns(roles)) if peers else ()), *metrics(roles), webhook("Volcano", 8443)),
         services=services,
+        leader_first=True,
         gang=_gang(obj, roles),
         extra_objects=plugged.network_policy(obj, plugins),
         distributed=peers,
