@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,24 +19,31 @@ from stallscope.cli.options import (
     quiet_option,
     split_commas,
 )
+from stallscope.cli.verb import VerbCommand
 from stallscope.errors import UsageError
 
-EPILOG = """\b
-Examples:
-  stallscope check job.yaml policies/
-  stallscope check deploy/ --nodes nodes.yaml        with `kubectl get nodes -o yaml > nodes.yaml`
-  helm template chart | stallscope check - --stdin-name chart
-  stallscope check . -o text -o sarif=stallscope.sarif
-  stallscope check . --write-baseline stallscope-baseline.json
+if TYPE_CHECKING:
+    from stallscope.cli.pipeline import Gate
+    from stallscope.render.report import Report
 
-\b
+EPILOG = """\
+Examples:
+  {prog} check job.yaml policies/
+  kubectl get nodes -o yaml > nodes.yaml; {prog} check deploy/ --nodes nodes.yaml
+  helm template chart | {prog} check - --stdin-name chart
+  {prog} check . -o text -o sarif=stallscope.sarif
+  {prog} check . --write-baseline stallscope-baseline.json
+
 Exit status:
-  0 clean · 1 findings at or above --fail-on · 2 usage, unreadable input or internal error
-  3 nothing to check · 130 interrupted. It does not depend on the format.
+  0  clean
+  1  findings at or above --fail-on
+  2  wrong usage, unreadable input, or a bug
+  3  nothing to check
+  The output format does not change it.
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @inputs
 @output_option
 @click.option(
@@ -80,13 +88,9 @@ def command(
     """
     started = time.perf_counter()
     from stallscope.cli import pipeline
-    from stallscope.cli.console import progress, say
-    from stallscope.cli.failure import report as tell
-    from stallscope.cli.outputs import emit, parse_outputs, replace_file
-    from stallscope.cli.selection import parse_selection
+    from stallscope.cli.console import progress
+    from stallscope.cli.outputs import emit, parse_outputs
     from stallscope.cli.sources import FileSources
-    from stallscope.findings import Severity
-    from stallscope.render.summary import summary
 
     prog = ctx.find_root().command_path
     if not options.paths:
@@ -94,34 +98,40 @@ def command(
             "nothing to read: no PATH given", hint=f"`{prog} check .` reads this directory; - is standard input"
         )
     outputs = parse_outputs(output)
-    gate = pipeline.Gate(
-        selection=parse_selection(split_commas(select), split_commas(ignore), pipeline.known_rules()),
-        fail_on=None if fail_on == "never" else Severity(fail_on),
-        min_severity=Severity(min_severity),
+    gate = pipeline.gate(
+        select=split_commas(select),
+        ignore=split_commas(ignore),
+        fail_on=fail_on,
+        min_severity=min_severity,
         strict=strict,
         exit_zero=exit_zero,
         allow_empty=allow_empty,
     )
-    accepted = pipeline.load_baseline(baseline)
+    accepted = pipeline.accepted_findings(baseline)
     sources = FileSources()
     with progress("checking", shown=not (quiet or no_progress)):
-        analysis = pipeline.judged(options, sources)
+        analysis = pipeline.judged(options, sources, allow_empty=allow_empty)
+        if write_baseline:
+            accepted = pipeline.accept_all(write_baseline, analysis, sources, gate)
         report = pipeline.narrow(analysis, sources, gate, accepted)
-    if write_baseline:
-        from stallscope.load.baseline import dump_baseline
-
-        whole = pipeline.narrow(analysis, sources, replace(gate, min_severity=Severity.INFO))
-        replace_file(write_baseline, dump_baseline(whole.findings))
-        report = pipeline.narrow(analysis, sources, gate, pipeline.load_baseline(write_baseline))
     report = replace(report, seconds=time.perf_counter() - started)
-    emit(outputs, report, sources, color=color, prog=prog)
+    emit(outputs, report, sources, color=color, prog=prog, again=options.again())
+    return _close(report, gate, quiet=quiet, prog=prog)
+
+
+def _close(report: Report, gate: Gate, *, quiet: bool, prog: str) -> int:
+    """Say on stderr how it went; the exit code."""
+    from stallscope.cli import failure, pipeline
+    from stallscope.cli.console import say
+    from stallscope.render.summary import summary
+
     code = pipeline.exit_code(report, gate)
-    empty = pipeline.nothing_checked(report)
-    if empty is not None and code != exitcodes.ERROR:
-        if not allow_empty:
-            tell(empty.message, empty.hint)
-            return empty.exit_code
-        code = exitcodes.CLEAN
+    empty = pipeline.nothing_checked(report, prog)
+    if code == exitcodes.ERROR:
+        failure.report("part of the input could not be read, so it was not judged")
+    elif empty is not None and not gate.allow_empty:
+        failure.report(empty.message, "" if report.findings else empty.hint)
+        return empty.exit_code
     if not quiet:
         say(summary(report))
         if report.findings:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-EPILOG = """\b
+from stallscope.cli.verb import VerbCommand
+
+EPILOG = """\
 Examples:
-  source <(stallscope completion bash)
-  stallscope completion zsh > "${fpath[1]}/_stallscope"
-  stallscope completion fish > ~/.config/fish/completions/stallscope.fish
+  source <({prog} completion bash)
+  {prog} completion zsh > "${fpath[1]}/_stallscope"
+  {prog} completion fish > ~/.config/fish/completions/stallscope.fish
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> int:

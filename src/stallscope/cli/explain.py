@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallscope.cli.options import color_option
+from stallscope.cli.verb import VerbCommand
 from stallscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
     from stallscope.rules.base import Rule
 
-EPILOG = """\b
+EPILOG = """\
 Examples:
-  stallscope explain STL201
-  stallscope explain job-can-split -o md
+  {prog} explain STL201
+  {prog} explain job-can-split -o md
 """
 
 
@@ -30,7 +31,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     return [CompletionItem(word, help=slug) for word, slug in words if word.lower().startswith(incomplete.lower())]
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @click.argument("rule", metavar="RULE", shell_complete=_complete)
 @click.option("-o", "--output", type=click.Choice(["text", "md", "json"]), default="text", show_default=True, help="Format.")
 @color_option

@@ -12,6 +12,7 @@ import click
 
 from stallscope import __version__
 from stallscope.cli import exitcodes
+from stallscope.cli.console import say
 from stallscope.cli.failure import guarded
 
 
@@ -27,12 +28,12 @@ BEFORE, PROVE, LEARN, SETUP = "Before the merge", "Fix and prove", "Understand",
 
 #: Verbs in the order of the help. One whose module is not installed is hidden.
 VERBS: dict[str, Verb] = {
-    "check": Verb("stallscope.cli.check", BEFORE, "Judge manifests: where pods may land, who may talk. No network access."),
+    "check": Verb("stallscope.cli.check", BEFORE, "Judge manifests: placement, policies, cost. No network access."),
     "jobs": Verb("stallscope.cli.jobs", BEFORE, "List the training jobs in manifests: roles, ranks, ports."),
     "reach": Verb("stallscope.cli.reach", BEFORE, "Who may reach whom, on which port, and the rule that decides."),
     "map": Verb("stallscope.cli.map", BEFORE, "Draw jobs, zones and denied edges."),
-    "fix": Verb("stallscope.cli.fix", PROVE, "Show the patch for what check found, and prove it; --write applies it."),
-    "rehearse": Verb("stallscope.cli.rehearse", PROVE, "Run the job's shape for real in a pocket cluster on this machine."),
+    "fix": Verb("stallscope.cli.fix", PROVE, "Show the patch for what check finds, proved; --write applies it."),
+    "rehearse": Verb("stallscope.cli.rehearse", PROVE, "Run the job's shape in a pocket cluster on this machine."),
     "explain": Verb("stallscope.cli.explain", LEARN, "What a rule means, what it costs, how to fix or suppress it."),
     "rules": Verb("stallscope.cli.rules", LEARN, "List the rules."),
     "completion": Verb("stallscope.cli.completion", SETUP, "Print the completion script for bash, zsh or fish."),
@@ -80,6 +81,10 @@ class Lazy(click.Group):
         except (OSError, ValueError):
             return ""
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         present = set(self.list_commands(ctx))
         for group in (BEFORE, PROVE, LEARN, SETUP):
@@ -96,10 +101,17 @@ class Lazy(click.Group):
     cls=Lazy,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     subcommand_metavar="COMMAND …",
+    options_metavar="",
+    invoke_without_command=True,
 )
 @click.version_option(__version__, message="stallscope %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> int:
     """Finds silent stalls of distributed training on Kubernetes before the merge."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
+        return exitcodes.ERROR
+    return exitcodes.CLEAN
 
 
 def program_name(path: str) -> str:

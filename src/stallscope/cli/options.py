@@ -18,6 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CNIS = ("cilium", "calico", "ovn", "antrea", "generic", "none")
 SEVERITIES = ("error", "warning", "info")
+FORMATS = ("text", "short", "json", "sarif", "junit", "github", "gitlab", "md")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+){0,2})(?:[-+].*)?\Z")
 
 
@@ -32,6 +33,16 @@ class InputOptions:
     cni: str = ""
     k8s_version: str = ""
     cilium_option: tuple[str, ...] = ()
+
+    def again(self) -> str:
+        """These options as arguments of a shell command, shortened where they are long."""
+        import shlex
+
+        paths = shlex.join(self.paths)
+        flags = [("--nodes", n) for n in self.nodes] + [("--cilium-option", o) for o in self.cilium_option]
+        flags += [(f, v) for f, v in (("-n", self.namespace), ("--cni", self.cni), ("--k8s-version", self.k8s_version)) if v]
+        shown = " ".join([paths if len(paths) <= 80 else "PATH…", *(shlex.join(f) for f in flags)])
+        return shown if len(shown) <= 160 else "PATH…"
 
     def facts(self) -> ClusterFacts:
         """The stated facts. Raises UsageError for a value that is none."""
@@ -138,5 +149,5 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and 
 no_progress_option = click.option("--no-progress", is_flag=True, help="No progress line on stderr.")
 output_option = click.option(
     "-o", "--output", "output", multiple=True, metavar="FORMAT[=FILE]",
-    help="Report format; with =FILE into a file. May repeat.",
+    help=f"{', '.join(FORMATS)}; with =FILE into a file. May repeat.",
 )  # fmt: skip

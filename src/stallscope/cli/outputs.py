@@ -6,13 +6,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stallscope.cli.console import is_terminal, speaks_unicode, wants_color, width_of, write
+from stallscope.cli.options import FORMATS
 from stallscope.errors import UsageError
 from stallscope.model.source import Location
-from stallscope.render.formats import FORMATS, render
+from stallscope.render.formats import render
 from stallscope.render.report import Look, Report, SourceCache
 
 
@@ -52,15 +53,27 @@ def _parse(spec: str, formats: Collection[str]) -> Output:
     return Output(name, "" if file == "-" else file)
 
 
-def emit(outputs: Sequence[Output], report: Report, sources: SourceCache, *, color: str, prog: str) -> None:
-    """Render every output: files first, so that a reader of standard output may rely on them."""
+def emit(
+    outputs: Sequence[Output],
+    report: Report,
+    sources: SourceCache,
+    *,
+    color: str = "auto",
+    prog: str = "stallscope",
+    again: str = "PATH",
+) -> None:
+    """
+    Render every output: files first, so that a reader of standard output may rely on them. `again` are the arguments
+    that give another verb the same input.
+    """
+    plain = Look(color=color == "always", prog=prog, inputs=again)
     for output in sorted(outputs, key=lambda o: not o.file):
         if output.file:
-            replace_file(output.file, render(output.format, report, sources, Look(color=color == "always", prog=prog)))
+            replace_file(output.file, render(output.format, report, sources, plain))
             continue
-        write(render(output.format, report, sources, look_for_stdout(color, prog)))
+        write(render(output.format, report, sources, look_for_stdout(color, prog, again)))
         if output.format == "github":
-            _job_summary(report, sources, prog)
+            _job_summary(report, sources, replace(plain, color=False))
 
 
 def emit_views(outputs: Sequence[Output], views: Mapping[str, Callable[[], str]]) -> None:
@@ -73,7 +86,7 @@ def emit_views(outputs: Sequence[Output], views: Mapping[str, Callable[[], str]]
             write(text)
 
 
-def look_for_stdout(color: str, prog: str) -> Look:
+def look_for_stdout(color: str, prog: str, again: str = "PATH") -> Look:
     """How text on standard output looks: as wide, coloured and linked as whoever reads it can show."""
     colored = wants_color(color, sys.stdout)
     return Look(
@@ -81,6 +94,7 @@ def look_for_stdout(color: str, prog: str) -> Look:
         color=colored,
         unicode=speaks_unicode(sys.stdout),
         prog=prog,
+        inputs=again,
         link=_file_url if colored and is_terminal(sys.stdout) else None,
     )
 
@@ -127,13 +141,13 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _job_summary(report: Report, sources: SourceCache, prog: str) -> None:
+def _job_summary(report: Report, sources: SourceCache, look: Look) -> None:
     """On GitHub Actions, add the Markdown report to the summary page of the job: annotations stop at ten."""
     file = os.environ.get("GITHUB_STEP_SUMMARY")
     if not file:
         return
     try:
         with Path(file).open("a", encoding="utf-8", errors="backslashreplace") as out:
-            out.write(render("md", report, sources, Look(prog=prog)))
+            out.write(render("md", report, sources, look))
     except OSError as error:
         raise UsageError(f"cannot write the job summary {file}: {error.strerror or error}") from error

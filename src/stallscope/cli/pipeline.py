@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +11,21 @@ from stallscope import __version__
 from stallscope.analysis import Analysis, analyse
 from stallscope.cli import exitcodes
 from stallscope.cli.options import InputOptions
-from stallscope.cli.selection import Selection
+from stallscope.cli.selection import Selection, parse_selection
 from stallscope.cli.sources import FileSources
 from stallscope.errors import NothingToCheck
 from stallscope.findings import Finding, Severity
 from stallscope.judge.inputs import Inputs, ProblemKind
+from stallscope.model.kube import DEFAULT_NAMESPACE
 from stallscope.render.report import Report, numbered
-from stallscope.rules.registry import RULES
+from stallscope.rules import registry
 
 if TYPE_CHECKING:
     from stallscope.load.baseline import Accepted
 
-#: Rules about the input itself; a run that finds nothing else has judged nothing.
-INPUT_RULES = "STL9"
+#: Rules that speak of input which was not judged; a run that finds nothing else has judged nothing. (STL905, a job with
+#: an invalid part, is not among them: that is a finding about a job.)
+NOT_JUDGED = frozenset({"STL901", "STL902", "STL903", "STL904", "STL906", "STL990"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +40,56 @@ class Gate:
     allow_empty: bool = False
 
 
+def gate(
+    *,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    fail_on: str = "error",
+    min_severity: str = "info",
+    strict: bool = False,
+    exit_zero: bool = False,
+    allow_empty: bool = False,
+) -> Gate:
+    """The gate from the words of the command line. Raises UsageError for rules that do not exist."""
+    return Gate(
+        selection=parse_selection(select, ignore, known_rules()),
+        fail_on=None if fail_on == "never" else Severity(fail_on),
+        min_severity=Severity(min_severity),
+        strict=strict,
+        exit_zero=exit_zero,
+        allow_empty=allow_empty,
+    )
+
+
 def known_rules() -> Mapping[str, str]:
     """Ids and slugs of every rule."""
-    return {rule.id: rule.slug for rule in RULES}
+    return {rule.id: rule.slug for rule in registry.RULES}
 
 
-def read(options: InputOptions, sources: FileSources) -> Inputs:
-    """Everything the user named, loaded. Raises LoadError and UsageError."""
-    from stallscope.load.inputs import LoadRequest, load_inputs
+def read(options: InputOptions, sources: FileSources | None = None, *, allow_empty: bool = False) -> Inputs:
+    """
+    Everything the user named, loaded; its texts go to `sources`. Raises LoadError, UsageError, and NothingToCheck when
+    there is no file at all.
+    """
+    from stallscope.load.inputs import LoadRequest, load
 
-    raise NotImplementedError
+    request = LoadRequest(
+        paths=options.paths,
+        nodes_files=options.nodes,
+        stdin_name=options.stdin_name or "<stdin>",
+        namespace=options.namespace or DEFAULT_NAMESPACE,
+        facts=options.facts(),
+        allow_empty=allow_empty,
+    )
+    loaded = load(request)
+    if sources is not None:
+        sources.give(loaded.texts)
+    return loaded.inputs
 
 
-def judged(options: InputOptions, sources: FileSources) -> Analysis:
+def judged(options: InputOptions, sources: FileSources | None = None, *, allow_empty: bool = False) -> Analysis:
     """Load and analyse."""
-    return analyse(read(options, sources))
+    return analyse(read(options, sources, allow_empty=allow_empty))
 
 
 def narrow(analysis: Analysis, sources: FileSources, gate: Gate, accepted: Accepted | None = None) -> Report:
@@ -80,7 +117,7 @@ def narrow(analysis: Analysis, sources: FileSources, gate: Gate, accepted: Accep
         suppressed=suppressed,
         problems=inputs.problems,
         unjudged=judgement.unjudged,
-        rules={rule.id: rule for rule in RULES},
+        rules={rule.id: rule for rule in registry.RULES},
         policies=len(judgement.policies.policies),
         edges=judgement.edges,
         files=inputs.files,
@@ -106,31 +143,37 @@ def exit_code(report: Report, gate: Gate) -> int:
     return exitcodes.FINDINGS if failing or (gate.strict and report.unjudged) else exitcodes.CLEAN
 
 
-def nothing_checked(report: Report) -> NothingToCheck | None:
+def nothing_checked(report: Report, prog: str = "stallscope") -> NothingToCheck | None:
     """The complaint when nothing of the input was judged: no job, and no finding but those about the input itself."""
     told = [*report.findings, *(s.finding for s in report.suppressed)]
-    if report.jobs or any(not f.rule.startswith(INPUT_RULES) for f in told):
+    if report.jobs or any(f.rule not in NOT_JUDGED for f in told):
         return None
     read = numbered(report.files, "file")
     if any(p.kind is ProblemKind.UNRENDERED for p in report.problems):
-        return NothingToCheck(
-            f"nothing to check: only unrendered templates in {read}",
-            hint="render them first: `helm template CHART | stallscope check -`",
-        )
-    unsupported = [p for p in report.problems if p.kind is ProblemKind.UNSUPPORTED]
-    if unsupported:
-        return NothingToCheck(f"nothing to check: {unsupported[0].message}", hint=unsupported[0].hint)
+        hint = f"render them first: `helm template CHART | {prog} check -`"
+        return NothingToCheck(f"nothing to check: only unrendered templates in {read}", hint=hint)
+    unsupported = next((p for p in report.problems if p.kind is ProblemKind.UNSUPPORTED), None)
+    if unsupported is not None:
+        return NothingToCheck(f"nothing to check: {unsupported.message}", hint=unsupported.hint)
     beside = f" ({numbered(report.policies, 'policy', 'policies')}, but no job they could stall)" if report.policies else ""
-    return NothingToCheck(
-        f"nothing to check: no training job in {read}{beside}",
-        hint="name the manifests of the job too; --allow-empty makes this a success",
-    )
+    hint = "name the manifests of the job too; --allow-empty makes this a success"
+    return NothingToCheck(f"nothing to check: no training job in {read}{beside}", hint=hint)
 
 
-def load_baseline(file: str) -> Accepted | None:
-    """The accepted findings of a baseline file; None without one. Raises UsageError."""
+def accepted_findings(file: str) -> Accepted | None:
+    """The findings that a baseline file accepts; None without a file. Raises UsageError."""
     if not file:
         return None
     from stallscope.load.baseline import read_baseline
 
     return read_baseline(Path(file))
+
+
+def accept_all(file: str, analysis: Analysis, sources: FileSources, gate: Gate) -> Accepted | None:
+    """Write a baseline with every finding, whatever its severity, and accept them."""
+    from stallscope.cli.outputs import replace_file
+    from stallscope.load.baseline import dump_baseline
+
+    whole = narrow(analysis, sources, replace(gate, min_severity=Severity.INFO))
+    replace_file(file, dump_baseline(whole.findings))
+    return accepted_findings(file)

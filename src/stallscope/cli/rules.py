@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from stallscope.cli.options import color_option, split_commas
+from stallscope.cli.verb import VerbCommand
 
-EPILOG = """\b
+EPILOG = """\
 Examples:
-  stallscope rules
-  stallscope rules --select STL2 -o json
+  {prog} rules
+  {prog} rules --select STL2 -o json
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @click.option("--select", multiple=True, metavar="RULES", help="Only these rules: ids, prefixes (STL2) or slugs.")
 @click.option("-o", "--output", type=click.Choice(["text", "md", "json"]), default="text", show_default=True, help="Format.")
 @color_option

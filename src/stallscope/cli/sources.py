@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _BREAK = re.compile(r"\r\n|\n|\r")  # YAML 1.1 §4.2, less the Unicode separators that libyaml does not count as lines here
@@ -20,7 +20,7 @@ class FileSources:
         self._texts: dict[str, str | None] = dict(given or {})
         self._lines: dict[str, Sequence[str] | None] = {}
 
-    def give(self, texts: Iterable[tuple[str, str]]) -> None:
+    def give(self, texts: Mapping[str, str]) -> None:
         """Add texts that were read already."""
         self._texts.update(texts)
 

@@ -18,7 +18,7 @@ _REFERENCE = re.compile(r"([@#])(?=\w)")
 
 def render(report: Report, sources: SourceCache, look: Look) -> str:
     """The comment; findings beyond GitHub's limit for one are counted instead of shown."""
-    plain = Look(width=look.width, unicode=look.unicode, prog=look.prog)
+    plain = Look(width=look.width, unicode=look.unicode, prog=look.prog, inputs=look.inputs)
     blocks = [f"### Stallscope: {_title(report)}\n", f"{escape(summary(report))}\n"]
     blocks += [f"**{p.kind}** {_code(str(p.location))}: {escape(p.message)}\n" for p in loose_problems(report)]
     size = sum(map(len, blocks))
@@ -54,7 +54,7 @@ def _finding(finding: Finding, sources: SourceCache, look: Look) -> str:
     parts.append(f"{fence}\n{text}\n{fence}\n")
     remarks = [f"- {escape(note)}" for note in finding.notes]
     remarks += [f"- **Help:** {escape(finding.help)}"] if finding.help else []
-    remarks += [f"- **Fix:** {_code(f'{look.prog} fix {finding.primary.file}')} shows the patch"] if finding.fixable else []
+    remarks += [f"- **Fix:** {_code(f'{look.prog} fix {look.inputs}')} shows the patch"] if finding.fixable else []
     return "\n".join(parts + remarks) + ("\n" if remarks else "")
 
 

@@ -65,13 +65,15 @@ class Report:
 class Look:
     """
     How a text for people is laid out. `width` in columns. `link` gives a location's URL for a terminal hyperlink, or
-    the empty string. `prog` is the program's name as the user calls it.
+    the empty string. `prog` is the program's name as the user calls it, `inputs` the arguments that give another verb
+    the same input.
     """
 
     width: int = 100
     color: bool = False
     unicode: bool = True
     prog: str = "stallscope"
+    inputs: str = "PATH"
     link: Callable[[Location], str] | None = None
 
 

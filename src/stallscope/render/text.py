@@ -11,13 +11,16 @@ from stallscope.render.style import Style, wrap
 
 
 def render(report: Report, sources: SourceCache, look: Look) -> str:
-    """Problems with the input, findings (the most severe first), then what could not be judged. Empty when all is well."""
+    """
+    Problems with the input, findings (the most severe first), then what could not be judged. Empty when all is well, else
+    it ends in an empty line.
+    """
     style = Style(look.color)
     blocks = [_problem(p, look, style) for p in loose_problems(report)]
     blocks += [finding_text(f, sources, look) for f in by_severity(report.findings)]
     if report.unjudged:
         blocks.append(_unjudged(report.unjudged, look, style))
-    return "\n".join(blocks)
+    return "".join(block + "\n" for block in blocks)
 
 
 def finding_text(finding: Finding, sources: SourceCache, look: Look) -> str:
@@ -30,15 +33,10 @@ def finding_text(finding: Finding, sources: SourceCache, look: Look) -> str:
     if finding.help:
         tail.append(("help", finding.help))
     if finding.fixable:
-        tail.append(("fix", f"`{look.prog} fix {_target(finding)}` shows the patch"))
+        tail.append(("fix", f"`{look.prog} fix {visible(look.inputs)}` shows the patch"))
     for kind, text in tail:
         lines += _remark(pad, kind, text, look, style)
     return "\n".join([head, *lines]) + "\n"
-
-
-def _target(finding: Finding) -> str:
-    """What to give to `fix`: the file of the finding."""
-    return visible(finding.primary.file) or "PATH"
 
 
 def _remark(pad: str, kind: str, text: str, look: Look, style: Style) -> list[str]:

@@ -43,7 +43,7 @@ def test_a_bug_leaves_a_log_and_no_traceback_on_screen(error, capsys, tmp_path, 
     assert out == "" and "Traceback" not in err
     first, second = err.splitlines()
     assert first.startswith(f"error: this is a bug in Stallscope: {type(error).__name__}")
-    (log,) = tmp_path.iterdir()
+    (log,) = tmp_path.glob("*.log")
     assert second == f"hint: please report it with the log in {log}"
     text = log.read_text()
     assert "stallscope 0" in text and "Traceback" in text and "test_failure.py" in text

@@ -33,6 +33,12 @@ def test_values_that_are_none(options, message) -> None:
     assert caught.value.message == message
 
 
+def test_the_same_input_again() -> None:
+    options = InputOptions(paths=("my jobs/", "-"), nodes=("n.yaml",), namespace="train", cni="cilium@1.18")
+    assert options.again() == "'my jobs/' - --nodes n.yaml -n train --cni cilium@1.18"
+    assert InputOptions(paths=("x" * 90,), nodes=("n",)).again() == "PATH… --nodes n"
+
+
 def test_parts() -> None:
     assert parse_cni("") == ("", ())
     assert parse_cni("calico") == ("calico", ())

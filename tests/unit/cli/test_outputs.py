@@ -55,7 +55,7 @@ def test_files_are_replaced_whole(tmp_path) -> None:
     kept.close()
     assert target.read_text() == "new"
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "report.json"]
 
 
 def test_new_files_get_usual_permissions_and_links_stay(tmp_path) -> None:
@@ -81,7 +81,7 @@ def test_one_run_writes_several_formats(tmp_path, capsys) -> None:
     emit(outputs, REPORT, FileSources(), color="auto", prog="stallscope")
     assert capsys.readouterr().out == "Job a/b: STL201 denied\n"
     assert '"schemaVersion": "1"' in (tmp_path / "r.json").read_text()
-    assert (tmp_path / "r.txt").read_text() == "error[STL201]: denied\n"
+    assert (tmp_path / "r.txt").read_text() == "error[STL201]: denied\n\n"
 
 
 def test_colour_in_files_only_when_asked_for(tmp_path, monkeypatch) -> None:

@@ -29,11 +29,13 @@ def test_summary_in_the_plural(denied, split) -> None:
 
 
 def test_markdown(report, sources) -> None:
-    shown = markdown.render(replace(report, findings=report.findings[2:], problems=()), sources, Look(width=100))
+    shown = markdown.render(
+        replace(report, findings=report.findings[2:], problems=()), sources, Look(width=100, inputs="deploy/")
+    )
     assert shown.startswith("### Stallscope: 1 error\n\n1 finding \\(1 fixable\\): 1 error. Checked 1 job, ")
     assert "#### error STL201: worker-1 cannot reach master-0 on TCP 32768\n\n```\n  --> policy.yaml:11:7\n   |\n" in shown
     assert "   |       ^^^^^^^^^^^^^ admits zone=a only\n" in shown
-    assert "- **Fix:** `stallscope fix policy.yaml` shows the patch\n" in shown
+    assert "- **Fix:** `stallscope fix deploy/` shows the patch\n" in shown
     assert "<details><summary>Not judged (1)</summary>" in shown
 
 

@@ -9,7 +9,7 @@ from stallscope.model.source import Location, Span
 from stallscope.render.report import Look, NoSources, Report
 from stallscope.render.text import finding_text, render
 
-WIDE = Look(width=100)
+WIDE = Look(width=100, inputs="deploy/")
 
 
 def test_a_finding_shows_the_primary_file_first_then_the_others(denied, sources) -> None:
@@ -27,7 +27,7 @@ def test_a_finding_shows_the_primary_file_first_then_the_others(denied, sources)
         "   |\n"
         "   = note: witness: worker-1 lands in zone b\n"
         "   = help: admit every rank on all TCP ports\n"
-        "   = fix: `stallscope fix policy.yaml` shows the patch\n"
+        "   = fix: `stallscope fix deploy/` shows the patch\n"
     )
 
 
@@ -174,7 +174,7 @@ def test_the_report_has_problems_then_errors_first_then_what_was_not_judged(repo
         "note: not judged (1 verdict)",
     ]
     assert " --> chart/job.yaml:1:1\n  = help: render it\n" in shown
-    assert shown.endswith("  - host network of PyTorchJob train/llm\n")
+    assert shown.endswith("  - host network of PyTorchJob train/llm\n\n")
 
 
 def test_a_problem_that_a_finding_reports_is_not_said_twice(report, sources, at) -> None:
