@@ -201,8 +201,8 @@ class Builder:
 
     def _repeat(self, node: MapNode, key: str, first: Four, start: int, end: int) -> None:
         """A key that the mapping already has: fine when a merge key brought it, else the last one wins (as in Go)."""
-        if key in node.merged:
-            node.merged -= {key}
+        if isinstance(node.merged, set) and key in node.merged:
+            node.merged.discard(key)
             return
         line, _ = self.places.position(first[0])
         message = f"the key {key!r} is given twice, first at line {line}; the last one counts"
@@ -216,6 +216,8 @@ class Builder:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(s, MapNode) for s in sources):
             raise Refusal("a merge key (<<) takes a mapping or a list of mappings", "check the alias", where[2], where[3])
+        merged = node.merged if isinstance(node.merged, set) else set()
+        node.merged = merged
         for source in reversed(sources):
             positions = _positions(source, source.marks)
             for key, item in source.items():
@@ -223,7 +225,7 @@ class Builder:
                 special[key] = positions[key]
                 if isinstance(item, MapNode | ListNode):
                     item.shared = True
-            node.merged |= source.keys()
+            merged.update(source)
 
 
 def _positions(node: MapNode, marks: Sequence[int]) -> dict[str, Four]:

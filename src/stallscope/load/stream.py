@@ -44,6 +44,8 @@ else:
 
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _BYTE_ORDER_MARK = "\ufeff"
+_MOST_DIRECTIVES = 100
+_DIRECTIVES = re.compile(rf"(?:^%[^\n]*\n(?:[ \t\r]*(?:#[^\n]*)?\n)*){{{_MOST_DIRECTIVES}}}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,8 @@ class _Reader:
 
         def locate(start: int, end: int) -> MapNode | None:
             try:
+                if end - start > limits.json_size // 16:
+                    return None
                 get = _new_parser(text[start:end]).get_event
                 get(), get()
                 node, _, _ = Builder(places, limits).document(get, start)
@@ -136,16 +140,23 @@ class _Reader:
     def _read_yaml(self) -> None:
         text = self.text
         begin = 1 if text.startswith(_BYTE_ORDER_MARK) else 0
+        many = _DIRECTIVES.search(text) if text.count("%") > _MOST_DIRECTIVES else None
+        if many:  # libyaml compares each with all before it
+            self._note(
+                unreadable("more %-directives than anybody needs", "remove the lines that begin with %", many.start())
+            )
+            return
         bad = next_unprintable(text, begin) if unprintable(text) else len(text)
         while begin < len(text):
             stop = len(text) if bad == len(text) else max(_last_separator(text, begin, bad), begin)
             complaint = self._read_part(begin, stop)
+            behind = self._begun + 3  # the separator that begins the broken document is not the next one
             if complaint is None and stop < len(text):
-                complaint, self._begun = forbidden_character(text[bad], bad), bad
+                complaint, behind = forbidden_character(text[bad], bad), bad
             if complaint is None:
                 return
             self._note(complaint)
-            resume = _SEPARATOR.search(text, self._begun + 3)
+            resume = _SEPARATOR.search(text, behind)
             if complaint.stop or resume is None:
                 return
             if self._broken >= self.limits.broken:

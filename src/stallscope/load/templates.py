@@ -11,13 +11,15 @@ from stallscope.judge.inputs import ProblemKind
 from stallscope.load.complaints import Complaint
 from stallscope.model.source import ListNode, MapNode, Span, as_str, dig
 
-_HELM_SOURCE = re.compile(r"^# Source: (\S.*?)[ \t\r]*$", re.MULTILINE)
+_HELM_SOURCE = re.compile(r"^# Source: (\S[^\n]*)", re.MULTILINE)
 
 #: Where a template mark breaks YAML: at the start of a line, an item or a value.
 _BREAKING = re.compile(r"^[ \t]*(?:- )*(?:[\w./\"'-]+:[ \t]+)?\{[{%]", re.MULTILINE)
 _FIRST_MARK = re.compile(r"^(?![ \t]*#)[^\n]*?(\{[{%])", re.MULTILINE)
-_HELM = re.compile(r"\{\{[^}\n]*(?:\.(?:Values|Release|Chart|Capabilities|Files)\b|\b(?:include|toYaml|tpl) )")
+_HELM = re.compile(r"\{\{[^}\n]{0,200}?(?:\.(?:Values|Release|Chart|Capabilities|Files)\b|\b(?:include|toYaml|tpl) )")
 _GO = re.compile(r"\{\{-?\s*(?:[.$]|/\*|(?:if|else|end|range|with|define|template|printf)\b)")
+
+_SAMPLE = 16 * 1024  # characters behind the first mark that say whose template it is
 
 #: A placeholder as the whole or a part of a value: ``$NAME``, ``${NAME}``, ``{{ name }}``. Kubernetes' ``$(NAME)`` is none.
 _PLACEHOLDER = re.compile(r"\$\{?[A-Za-z_]\w*|\{\{")
@@ -44,7 +46,7 @@ def helm_source(text: str, start: int, end: int) -> str:
     if text.find("# Source: ", start, end) < 0:
         return ""
     match = _HELM_SOURCE.search(text, start, end)
-    return match.group(1) if match else ""
+    return match.group(1).rstrip() if match else ""
 
 
 def broken_by_template(text: str, errors: list[int]) -> Complaint | None:
@@ -58,13 +60,15 @@ def broken_by_template(text: str, errors: list[int]) -> Complaint | None:
 def unrendered(text: str, start: int, end: int) -> Complaint:
     """The complaint that ``text[start:end]`` waits for a template engine; the hint names the likely one."""
     hint = "render it first and check the result"
-    if text.startswith("$", start) or not (_FIRST_MARK.search(text)):
+    first = _FIRST_MARK.search(text)
+    sample = text[first.start(1) : first.start(1) + _SAMPLE] if first else ""
+    if not first or text.startswith("$", start):
         what, hint = "a placeholder that was not filled in", "fill it in first: envsubst < FILE | stallscope check -"
-    elif "{%" in text:
+    elif "{%" in sample:
         what = "a Jinja template that was not rendered"
-    elif _HELM.search(text):
+    elif _HELM.search(sample):
         what, hint = "a Helm template that was not rendered", "render it first: helm template CHART | stallscope check -"
-    elif _GO.search(text):
+    elif _GO.search(sample):
         what = "a Go template that was not rendered"
     else:
         what = "a template that was not rendered"

@@ -12,6 +12,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -50,6 +51,7 @@ class Location:
 
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_NO_KEYS: AbstractSet[str] = frozenset()
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -102,7 +104,7 @@ class MapNode(dict[str, Any]):
         self._values: dict[str, Span] | None = None
         self.flow = flow
         self.shared = shared
-        self.merged: frozenset[str] = frozenset()
+        self.merged: AbstractSet[str] = _NO_KEYS
 
     def put(self, places: Places, start: int, end: int, first: int) -> None:
         """Set the place: the node's own offsets, and the index in `places.offsets` of the four offsets a key has."""
