@@ -146,6 +146,10 @@ class Both:
     peer: CalicoEntity | None
     fact: FactPeer
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset() if self.peer is None else self.peer.keys
+
     def match(self, view: Any) -> Any:
         first = True if self.peer is None else self.peer.match(view)
         return first if first is False else self.fact.fact

@@ -34,7 +34,6 @@ def calico_engine(namespaces: Namespaces) -> Engine:
         labels = {**plain.labels, **added}
         return View(
             endpoint=endpoint,
-            key=plain.key,
             labels=labels,
             bare=labels,
             namespace_labels={**plain.namespace_labels, NAMESPACE_NAME: endpoint.namespace},
@@ -57,7 +56,9 @@ def calico_engine(namespaces: Namespaces) -> Engine:
             )
         return None
 
-    return Engine(view=view, exempt=exempt, after=lambda _case, verdict, _port: verdict, resolve=resolve)
+    return Engine(
+        view=view, exempt=exempt, after=lambda _case, verdict, _port: verdict, resolve=resolve, pods_by_address=True
+    )
 
 
 def calico_netpol(tier: int, order: float, name: str) -> NetpolReading:

@@ -11,6 +11,7 @@ from stallscope.model.source import as_list, as_map, as_str
 from stallscope.policy.calico_selectors import ALL, Expression, parse
 from stallscope.policy.ir import Match
 from stallscope.policy.peers import CidrPeer, parse_network
+from stallscope.policy.relevance import ACCOUNT, ADDRESS
 from stallscope.policy.view import View
 
 NAMESPACE_LABEL = "projectcalico.org/namespace"
@@ -34,6 +35,12 @@ class CalicoEntity:
     accounts: frozenset[str] = frozenset()
     sets: tuple[CidrPeer, ...] = ()
     fact: str = ""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        found = frozenset({ADDRESS}) if self.nets is not None or self.outside or self.sets else frozenset[str]()
+        found |= frozenset({ACCOUNT}) if self.accounts else frozenset[str]()
+        return found.union(*(e.keys for e in (self.selector, self.excluded) if e is not None))
 
     def match(self, view: View) -> Match:
         parts = [self._selected(view), self._addresses(view), *map(_not, (n.match(view) for n in self.outside))]
@@ -71,7 +78,7 @@ class CalicoEntity:
     def why_not(self, view: View) -> tuple[int, str]:
         if self._selected(view) is False:
             return 1, f"the rule selects {self.describe()}"
-        return 3, f"{view.name} is outside the rule's nets or accounts"
+        return 3, "the peer is outside the rule's nets or service accounts"
 
     def describe(self) -> str:
         parts = [str(self.selector)] if self.selector else []
@@ -108,6 +115,10 @@ class CalicoSubject:
     @property
     def needs(self) -> tuple[tuple[str, str], ...]:
         return tuple(p for p in self.selector.pinned if not p[0].startswith("projectcalico.org/"))
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.selector.keys
 
     def match(self, view: View) -> Match:
         if not view.is_pod or view.endpoint.host_network or (self.namespace and view.namespace != self.namespace):

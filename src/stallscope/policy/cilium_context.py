@@ -106,9 +106,13 @@ class AnyOf:
     peers: tuple[Peer, ...]
     shown: str
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset().union(*(p.keys for p in self.peers))
+
     def match(self, view: Any) -> Any:
         results = [p.match(view) for p in self.peers]
         return True if True in results else next((r for r in results if r is not False), False)
 
-    def why_not(self, view: Any) -> tuple[int, str]:
-        return 7, f"{self.shown} does not resolve to {view.name}"
+    def why_not(self, _view: Any) -> tuple[int, str]:
+        return 7, f"{self.shown} does not resolve to the peer"

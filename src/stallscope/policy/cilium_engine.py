@@ -50,8 +50,15 @@ def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
         named = case.destination.named_ports
         return deciding(clauses, case.peer, case.protocol, named, port, localhost=own_entry)
 
-    missing = "whether both ends share a node (host network)"
-    return Engine(view=view, exempt=exempt, after=after, resolve=resolve, attribution=attribution, missing=missing)
+    return Engine(
+        view=view,
+        exempt=exempt,
+        after=after,
+        resolve=resolve,
+        attribution=attribution,
+        nodes=True,
+        missing="whether both ends share a node (host network)",
+    )
 
 
 def _unmanaged(view: View, options: CiliumOptions) -> str:
@@ -120,13 +127,6 @@ def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces
     bare = {k.partition(":")[2]: v for k, v in sourced.items()}
     return View(
         endpoint=endpoint,
-        key=(
-            tuple(sorted(sourced.items())),
-            endpoint.named_ports,
-            address,
-            known,
-            endpoint.node if endpoint.host_network else "",
-        ),
         labels=labels,
         sourced=sourced,
         bare=bare,

@@ -60,6 +60,11 @@ class SourcedSelector:
                 unknown = unknown or str(found)
         return unknown or True
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The bare label keys it reads."""
+        return frozenset(t.need.key for t in self.terms)
+
     def failing(self, view: View) -> list[Term]:
         return [t for t in self.terms if t.match(view) is False]
 

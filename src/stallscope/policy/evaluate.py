@@ -260,12 +260,12 @@ def _miss(case: Case, clause: Clause) -> tuple[int, NearMiss]:
     if peers_fit:
         if clause.ports is None:
             return 0, NearMiss(rule=clause.ref, why="depends on a fact that is not known")
-        why = f"it admits {case.peer.name}, but only on {describe(clause.ports)}"
+        why = f"it admits this peer, but only on {describe(clause.ports)}"
         return (0 if ports_fit else 1), NearMiss(rule=clause.ref, why=why)
     if not clause.peers:
         return 20, NearMiss(rule=clause.ref, why="it names no peer, so it admits nobody")
     distance, part = min((p.why_not(case.peer) for p in clause.peers), key=lambda x: x[0])
     ports = "" if clause.ports is None else f" (and it opens only {describe(clause.ports)})"
     return 2 + distance + (0 if ports_fit else 4), NearMiss(
-        rule=clause.ref, why=f"it does not admit {case.peer.name}: {part}{ports}"
+        rule=clause.ref, why=f"it does not admit this peer: {part}{ports}"
     )

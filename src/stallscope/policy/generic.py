@@ -23,7 +23,7 @@ def generic_engine(namespaces: Namespaces) -> Engine:
     def view(endpoint: Endpoint) -> View:
         return make_view(endpoint, namespaces)
 
-    return Engine(view=view, exempt=exempt, after=after, resolve=resolve)
+    return Engine(view=view, exempt=exempt, after=after, resolve=resolve, pods_by_address=True)
 
 
 def make_view(endpoint: Endpoint, namespaces: Namespaces) -> View:
@@ -31,13 +31,8 @@ def make_view(endpoint: Endpoint, namespaces: Namespaces) -> View:
     own, known = namespaces.of(endpoint.namespace) if endpoint.namespace else ({}, True)
     address = parse_address(endpoint.ip)
     reserved = frozenset(endpoint.reserved) or (frozenset({"world"}) if not endpoint.namespace else frozenset[str]())
-    key = (
-        endpoint.namespace, tuple(sorted(labels.items())), endpoint.named_ports, endpoint.reserved, address,
-        endpoint.host_network, endpoint.service_account,
-    )  # fmt: skip
     return View(
         endpoint=endpoint,
-        key=key,
         labels=labels,
         bare=labels,
         namespace_labels=own,
@@ -62,10 +57,10 @@ def exempt(direction: Direction, subject: View, peer: View) -> DirectionVerdict 
 def after(case: Case, verdict: DirectionVerdict, port: int) -> DirectionVerdict:
     """NetworkPolicy leaves host-network pods undefined, on either end: only what holds either way is kept."""
     if case.subject.endpoint.host_network and case.selected:
-        reason = f"not known: what NetworkPolicy means for host-network pod {case.subject.name} (left open by the API)"
+        reason = "not known: what NetworkPolicy means for a host-network pod (left open by the API)"
         return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=reason)
     if case.peer.endpoint.host_network and case.selected and not _whoever(case, verdict):
-        reason = f"not known: how this engine sees host-network pod {case.peer.name} as a peer"
+        reason = "not known: how this engine sees a host-network pod as a peer"
         return DirectionVerdict(outcome=Outcome.UNJUDGED, direction=case.direction, reason=reason)
     return _undefined_order(case, verdict, port)
 

@@ -28,12 +28,15 @@ class Action(IntEnum):
 
 
 class Peer(Shape):
-    """Something that may match the other end."""
+    """Something that may match the other end. `keys` are the label keys it reads."""
+
+    @property
+    def keys(self) -> frozenset[str]: ...
 
     def match(self, view: View) -> Match: ...
 
     def why_not(self, view: View) -> tuple[int, str]:
-        """How far from matching (0 is nearest) and the part that failed, in words."""
+        """How far from matching (0 is nearest) and the part that failed, in words about "the peer"."""
         ...
 
 
@@ -45,6 +48,9 @@ class Subject(Shape):
 
     @property
     def needs(self) -> tuple[tuple[str, str], ...]: ...
+
+    @property
+    def keys(self) -> frozenset[str]: ...
 
     def match(self, view: View) -> Match: ...
 

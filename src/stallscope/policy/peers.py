@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from types import MappingProxyType
 from typing import Any
 
 from stallscope.model.labels import Requirement, Selector
 from stallscope.policy.cilium_selectors import SourcedSelector
+from stallscope.policy.identity import CLUSTER, NAMESPACE
 from stallscope.policy.ir import Match
+from stallscope.policy.relevance import ADDRESS
 from stallscope.policy.view import View
 
 Network = IPv4Network | IPv6Network
 
 NAME_LABEL = "kubernetes.io/metadata.name"
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def parse_network(value: Any, *, bare_address: bool = False) -> Network | None:
@@ -32,20 +38,34 @@ class SelectorPeer:
 
     selector: SourcedSelector
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.selector.keys
+
     def match(self, view: View) -> Match:
         return self.selector.match(view)
 
     def why_not(self, view: View) -> tuple[int, str]:
         failed = self.selector.failing(view)
         if not view.is_pod:
-            return 9, f"{view.name} is not a pod; the rule selects pods with {self.selector}"
-        return len(failed), "; ".join(has_not(t.need.key, str(t), view.bare) for t in failed)
+            return 9, f"the peer is not a pod; the rule selects pods with {self.selector}"
+        carried = dict(view.endpoint.labels)
+        return len(failed), "; ".join(has_not(t.need.key, str(t), view.bare, carried) for t in failed)
 
 
-def has_not(key: str, wanted: str, labels: object) -> str:
-    """One failed requirement in words."""
-    held = labels.get(key) if hasattr(labels, "get") else None
-    return f"needs {wanted}, it has {key}={held}" if held is not None else f"needs {wanted}, it has no such label"
+def has_not(key: str, wanted: str, labels: Mapping[str, str], carried: Mapping[str, str] = EMPTY) -> str:
+    """One failed requirement in words. `carried`: labels on the pod that the engine does not keep."""
+    held = labels.get(key)
+    shown = "its namespace" if key == NAMESPACE else key
+    if held is not None:
+        return (
+            f"needs {wanted}, the peer has {shown}={held}"
+            if shown == key
+            else f"needs {wanted}, the peer is in namespace {held}"
+        )
+    if key in carried:
+        return f"needs {wanted}, the peer carries {key}={carried[key]} but the engine leaves that key out of identity"
+    return f"needs {wanted}, the peer has no label {key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,10 @@ class CidrPeer:
     excepts: tuple[Network, ...] = ()
     pods: bool = False
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset({ADDRESS})
+
     def match(self, view: View) -> Match:
         if view.address is not None:
             return view.address in self.network and not any(view.address in e for e in self.excepts)
@@ -68,13 +92,15 @@ class CidrPeer:
             return False
         if self.network.prefixlen == 0 and not self.excepts:
             return True
-        return f"the address of {view.name}"
+        return f"the peer's address (the rule names {self})"
 
     def why_not(self, view: View) -> tuple[int, str]:
         if view.address is None:
+            if self.pods:
+                return 5, f"the peer's address is not known to be in {self}"
             kind = "pods" if view.is_pod else "nodes"
             return 8, f"{self} never matches {kind} here: the engine knows them by identity, not by address"
-        return 5, f"{view.address} is not in {self}"
+        return 5, f"the peer's address is not in {self}"
 
     def __str__(self) -> str:
         return str(self.network) + (f" except {', '.join(map(str, self.excepts))}" if self.excepts else "")
@@ -110,17 +136,21 @@ class EntityPeer:
     entity: str
     cluster: str = "default"
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset({CLUSTER})
+
     def match(self, view: View) -> Match:
         if self.entity == "all":
             return True
         if self.entity == "cluster":
-            if view.sourced.get("k8s:io.cilium.k8s.policy.cluster") == self.cluster:
+            if view.sourced.get(f"k8s:{CLUSTER}") == self.cluster:
                 return True
             return not CLUSTER_RESERVED.isdisjoint(view.reserved)
         return not ENTITY_RESERVED[self.entity].isdisjoint(view.reserved)
 
-    def why_not(self, view: View) -> tuple[int, str]:
-        return 6, f'{view.name} is not in entity "{self.entity}"'
+    def why_not(self, _view: View) -> tuple[int, str]:
+        return 6, f'the peer is not in entity "{self.entity}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +162,17 @@ class FactPeer:
     fact: str
     pods: bool = False
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset()
+
     def match(self, view: View) -> Match:
         if view.is_pod:
             return self.fact if self.pods else False
         return self.fact if _outside(view) else False
 
-    def why_not(self, view: View) -> tuple[int, str]:
-        return 7, f"{self.fact} does not name {view.name}"
+    def why_not(self, _view: View) -> tuple[int, str]:
+        return 7, f"it depends on {self.fact}, which is never a pod or node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +187,10 @@ class PodPeer:
     namespaces: Selector | None
     namespace: str = ""
     host_network: bool = True
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(r.key for r in self.pods.requirements)
 
     def match(self, view: View) -> Match:
         if not view.is_pod or (view.endpoint.host_network and not self.host_network):
@@ -170,17 +208,17 @@ class PodPeer:
 
     def why_not(self, view: View) -> tuple[int, str]:
         if not view.is_pod:
-            return 9, f"{view.name} is not a pod"
+            return 9, "the peer is not a pod"
         if view.endpoint.host_network and not self.host_network:
-            return 9, f"{view.name} uses the host network"
+            return 9, "the peer uses the host network"
         failed = [r for r in self.pods.requirements if not r.matches(view.labels)]
         parts = [has_not(r.key, str(r), view.labels) for r in failed]
         if self.namespaces is None:
             if view.namespace != self.namespace:
-                parts.insert(0, f"it is in namespace {view.namespace}, the rule selects pods of {self.namespace} only")
+                parts.insert(0, f"the peer is in namespace {view.namespace}, the rule selects pods of {self.namespace} only")
         else:
             bad = [r for r in self.namespaces.requirements if not r.matches(view.namespace_labels)]
-            parts[:0] = [f"namespace {view.namespace} {has_not(r.key, str(r), view.namespace_labels)}" for r in bad]
+            parts[:0] = [_namespace_lacks(r, view) for r in bad]
         return len(parts), "; ".join(parts)
 
 
@@ -190,16 +228,26 @@ class NodePeer:
 
     nodes: Selector
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset()
+
     def match(self, view: View) -> Match:
         end = view.endpoint
         if view.is_pod and not end.host_network:
             return False
         if not end.node_labels:
-            return False if not (end.host_network or NODES & view.reserved) else f"the labels of {view.name}'s node"
+            return False if not (end.host_network or NODES & view.reserved) else "the labels of the peer's node"
         return self.nodes.matches(dict(end.node_labels))
 
-    def why_not(self, view: View) -> tuple[int, str]:
-        return 9, f"{view.name} is not a node with {self.nodes}"
+    def why_not(self, _view: View) -> tuple[int, str]:
+        return 9, f"the peer is not a node with {self.nodes}"
+
+
+def _namespace_lacks(need: Requirement, view: View) -> str:
+    held = view.namespace_labels.get(need.key)
+    ending = f"has {need.key}={held}" if held is not None else f"has no label {need.key}"
+    return f"needs a namespace with {need}, the peer's namespace {view.namespace} {ending}"
 
 
 def match_namespace(selector: Selector, view: View) -> Match:

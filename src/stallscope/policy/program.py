@@ -6,34 +6,38 @@ ranks of a job are a handful of classes, and each pair of classes is judged once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome, PeerEdge, PortRange, Protocol, Verdict
 from stallscope.policy.evaluate import Attribution, Case, Selected, decide, every_rule, prepare
 from stallscope.policy.ir import Block, Tier
 from stallscope.policy.portset import cut
+from stallscope.policy.relevance import relevance
 from stallscope.policy.view import View
 
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """
     What differs between engines.
 
-    `view` makes a `View` (called once a class); `ends` settles who the two ends are (a host-network pod is a node to its
-    peer) and may return several possibilities when a fact is missing, or the fact; `exempt` answers a direction before any
-    rule is asked (mode ``never``, an unmanaged end); `after` may soften the decision (Cilium's allow-localhost);
-    `attribution` picks the rules to name.
+    `view` makes a `View` (called once a class). `resolve` settles who the two ends are to each other (a host-network pod
+    is a node to its peer), with several possibilities when a fact is missing. `exempt` answers a direction before any
+    rule is asked (mode ``never``, an unmanaged end). `after` may soften the decision (Cilium's allow-localhost).
+    `attribution` picks the rules to name. `pods_by_address`: it may match pods by address. `nodes`: whether two ends share
+    a node matters; `missing` says so when nobody knows.
     """
 
     view: Callable[[Endpoint], View]
     exempt: Callable[[Direction, View, View], DirectionVerdict | None]
     after: Callable[[Case, DirectionVerdict, int], DirectionVerdict]
-    attribution: Attribution = field(default=every_rule, kw_only=True)
     resolve: Callable[[Endpoint, Endpoint], Sequence[tuple[Endpoint, Endpoint]]]
+    attribution: Attribution = every_rule
+    pods_by_address: bool = False
+    nodes: bool = False
     missing: str = ""
 
 
@@ -43,14 +47,13 @@ class Program:
     __slots__ = (
         "_cases",
         "_index",
-        "_keys",
         "_pairs",
         "_ranges",
         "_selected",
         "_views",
         "blocks",
         "engine",
-        "names",
+        "relevance",
         "tiers",
     )
 
@@ -59,7 +62,8 @@ class Program:
         self.tiers = tuple(tiers)
         self.engine = engine
         self._index: dict[object, list[Block]] = {}
-        self._views: dict[Endpoint, View] = {}
+        self.relevance = relevance(self.blocks, pods_by_address=engine.pods_by_address, nodes=engine.nodes)
+        self._views: dict[Key, View] = {}
         self._selected: dict[tuple[Direction, Key], tuple[Selected, ...]] = {}
         self._cases: dict[object, Case] = {}
         self._pairs: dict[object, Verdict] = {}
@@ -70,10 +74,11 @@ class Program:
             self._index.setdefault(slot, []).append(block)
 
     def view(self, endpoint: Endpoint) -> View:
-        """The endpoint as the engine sees it."""
-        found = self._views.get(endpoint)
+        """The endpoint's class as the engine sees it."""
+        key = self.relevance.key(endpoint)
+        found = self._views.get(key)
         if found is None:
-            found = self._views[endpoint] = self.engine.view(endpoint)
+            found = self._views[key] = replace(self.engine.view(endpoint), key=key)
         return found
 
     def selected(self, direction: Direction, view: View) -> tuple[Selected, ...]:
@@ -99,8 +104,7 @@ class Program:
 
     def evaluate(self, edge: PeerEdge) -> Verdict:
         """The verdict of one edge."""
-        source, destination = self.view(edge.source), self.view(edge.destination)
-        key = (source.key, destination.key, edge.port, edge.protocol)
+        key = (*self._pair_key(edge.source, edge.destination), edge.port, edge.protocol)
         found = self._pairs.get(key)
         if found is None:
             found = self._pairs[key] = self._judge(edge.source, edge.destination, edge.port, edge.protocol)
@@ -110,11 +114,18 @@ class Program:
         self, source: Endpoint, destination: Endpoint, ports: PortRange
     ) -> tuple[tuple[PortRange, Verdict], ...]:
         """`ports` cut into stretches with one verdict each, in order; neighbours with equal deciding rules are one."""
-        key = (self.view(source).key, self.view(destination).key, ports)
+        key = (*self._pair_key(source, destination), ports)
         found = self._ranges.get(key)
         if found is None:
             found = self._ranges[key] = self._judge_range(source, destination, ports)
         return found
+
+    def _pair_key(self, source: Endpoint, destination: Endpoint) -> Key:
+        """Classes of both ends, and how their nodes relate where that matters."""
+        close: object = None
+        if self.engine.nodes and (source.host_network or destination.host_network):
+            close = source.node == destination.node if source.node and destination.node else None
+        return (self.relevance.key(source), self.relevance.key(destination), close)
 
     def _judge_range(
         self, source: Endpoint, destination: Endpoint, ports: PortRange

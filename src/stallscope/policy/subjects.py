@@ -31,6 +31,10 @@ class PodSubject:
     def needs(self) -> Needs:
         return tuple((r.key, r.values[0]) for r in self.pods.requirements if _single(r))
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(r.key for r in self.pods.requirements)
+
     def match(self, view: View) -> Match:
         if not view.is_pod or (self.namespaces is None and view.namespace != self.namespace):
             return False
@@ -55,6 +59,10 @@ class UnsureSubject:
     def needs(self) -> Needs:
         return self.inner.needs
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.inner.keys
+
     def match(self, view: View) -> Match:
         return self.fact if self.inner.match(view) is not False else False
 
@@ -66,6 +74,10 @@ class CiliumSubject:
     selector: SourcedSelector
     namespace: str = ""
     host: bool = False
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.selector.keys
 
     @property
     def needs(self) -> Needs:

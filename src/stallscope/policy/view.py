@@ -15,14 +15,14 @@ Address = IPv4Address | IPv6Address
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """
-    `labels` are the pod's own labels as the engine keeps them (Cilium: identity labels only), `sourced` the same and the
-    derived ones as ``source:key``, `bare` without source. `namespace_known` false: only the namespace's name is known.
-    `address` is set where the engine matches this end by address. `governed` is True or False, or names why nobody
-    can tell whether policies apply to this end. `reserved`: Cilium's reserved identities (``world``: outside addresses).
+    `endpoint` stands for its class (`key`). `labels` are the pod's own labels as the engine keeps them (Cilium: identity
+    labels only), `sourced` the same and the derived ones as ``source:key``, `bare` without source. `namespace_known`
+    false: only the namespace's name is known. `reserved` are Cilium's reserved identities (``world``: outside addresses).
+    `address` is set where the engine matches this end by address. `governed`: policies can apply to this end.
     """
 
     endpoint: Endpoint
-    key: tuple[object, ...]
+    key: tuple[object, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     sourced: Mapping[str, str] = field(default_factory=dict)
     bare: Mapping[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class View:
     namespace_known: bool = True
     reserved: frozenset[str] = frozenset()
     address: Address | None = None
-    governed: bool | str = True
+    governed: bool = True
 
     @property
     def namespace(self) -> str:
@@ -43,7 +43,3 @@ class View:
     @property
     def named_ports(self) -> NamedPorts:
         return self.endpoint.named_ports
-
-    @property
-    def name(self) -> str:
-        return f"{self.endpoint.namespace}/{self.endpoint.name}" if self.endpoint.namespace else self.endpoint.name
