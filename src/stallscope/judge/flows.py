@@ -77,8 +77,8 @@ def _judge_flow(
     missing = [end for end in (flow.source, flow.destination) if end in set(Outside) and outside(Outside(end))[0] is None]
     if missing:
         return [_unknown(flow, outside(Outside(missing[0]))[1], classes)] if flow.required else []
-    sources = _ends(flow.source, None, classes, outside)
-    destinations = _ends(flow.destination, flow.destination_index, classes, outside)
+    sources = tuple(_ends(flow.source, None, classes, outside))
+    destinations = tuple(_ends(flow.destination, flow.destination_index, classes, outside))
     for source in sources:
         for destination in destinations:
             pair = _pair(source, destination)
