@@ -21,7 +21,7 @@ from stallscope.rules.support.scheduling import (
     zone_affine,
 )
 from stallscope.rules.support.witness import placement_notes, ring_note, split_pair
-from stallscope.rules.support.words import label, listed, unique
+from stallscope.rules.support.words import label, unique, zone_name, zone_names
 
 _REPORT = Report("STL101", "job-can-split", Severity.ERROR, fixable=True)
 _FAST_FABRIC = ("vpc.amazonaws.com/efa", "rdma/", "nvidia.com/rdma", "networking.gke.io.networks/")
@@ -49,7 +49,7 @@ def _concrete(judged: JobJudgement) -> Finding | None:
     odds = _odds(judged)
     has_gpus = any(accelerators(r) for r in ranked_roles(job))
     return _REPORT.finding(
-        f"{job.ref} can be split: {a} in zone {zone_a} and {b} in zone {zone_b} would train across the zone boundary",
+        f"{job.ref} can be split: {a} in {zone_name(zone_a)} and {b} in {zone_name(zone_b)} would train across the boundary",
         _labels(job),
         subject=job.ref,
         severity=None if has_gpus else Severity.WARNING,
@@ -57,6 +57,7 @@ def _concrete(judged: JobJudgement) -> Finding | None:
             *placement_notes(job, witness),
             *((ring,) if ring else ()),
             *((odds,) if odds else ()),
+            *_price(judged),
             *_notes(job),
             *judged.caveats,
         ),
@@ -111,7 +112,7 @@ def _place(role: Role) -> Location:
 def _why(role: Role) -> str:
     zones = allowed_zones(role)
     if zones is not None:
-        return f"{role.name} may use zones {listed(sorted(zones))}"
+        return f"{role.name} may use {zone_names(sorted(zones))}"
     if zone_affine(role):
         return f"{role.name} follows other pods, but may still end up in another zone"
     return f"{role.name} has no constraint on the zone"
@@ -123,6 +124,18 @@ def _odds(judged: JobJudgement) -> str | None:
         return None
     shown = ", ".join(f"{round(share * 100)} % ({model})" for model, share in sorted(odds.items()))
     return f"share of split placements in a simulation of the scheduler's scores, by tie-break model: {shown}"
+
+
+def _price(judged: JobJudgement) -> Iterator[str]:
+    """What the split costs: modelled, with the model's inputs."""
+    price = judged.price
+    if price is None or not price.split.cross_zone_edges:
+        return
+    yield (
+        f"modelled, not measured: throughput {-price.throughput_loss:.0%}, accelerators busy {price.split.busy_share:.0%} "
+        f"instead of {price.together.busy_share:.0%}, {price.split.cross_zone_bytes / 1e9:.3g} GB a step between zones "
+        f"({'; '.join(price.inputs)})"
+    )
 
 
 def _notes(job: TrainingJob) -> Iterator[str]:

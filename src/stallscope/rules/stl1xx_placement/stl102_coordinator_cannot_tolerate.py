@@ -12,7 +12,7 @@ from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_roles
 from stallscope.rules.support.scheduling import pinned, tolerates, tolerations_place
-from stallscope.rules.support.words import label, listed
+from stallscope.rules.support.words import label, listed, zone_names
 
 _REPORT = Report("STL102", "coordinator-cannot-tolerate", Severity.ERROR, fixable=True)
 #: Effects that keep a pod from a node; PreferNoSchedule only scores.
@@ -57,10 +57,10 @@ def _on_nodes(judged: JobJudgement, role: Role, peer: Role, topology: Topology) 
     peer_zones = sorted({n.zone for n in peers_nodes if n.zone})
     if own.feasible and set(zones) & set(peer_zones):
         return None  # a CPU pool in the workers' zone: a choice, judged by STL101
-    where = f"only fits in zone {listed(zones)}" if own.feasible else "fits on no node at all"
+    where = f"only fits in {zone_names(zones)}" if own.feasible else "fits on no node at all"
     return _REPORT.finding(
-        f"{role.name} of {judged.job.ref} does not tolerate {listed(taints)}, so it {where} while {peer.name} runs in zone "
-        f"{listed(peer_zones)}",
+        f"{role.name} of {judged.job.ref} does not tolerate {listed(taints)}, so it {where} while {peer.name} runs in "
+        f"{zone_names(peer_zones)}",
         _labels(role, peer, peers_nodes),
         subject=judged.job.ref,
         key=role.name,

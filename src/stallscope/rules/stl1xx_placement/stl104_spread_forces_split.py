@@ -12,7 +12,7 @@ from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_pods, ranked_roles
 from stallscope.rules.support.scheduling import ZONE_KEYS, Spread, admits, allowed_zones, labels_of, spreads
-from stallscope.rules.support.words import count, label, listed
+from stallscope.rules.support.words import count, label, listed, zone_names
 
 _REPORT = Report("STL104", "spread-forces-split", Severity.ERROR, fixable=True)
 
@@ -39,7 +39,7 @@ def _one(job: TrainingJob, role: Role, spread: Spread, topology: Topology | None
     if not spread.hard:
         yield _soft(job, role, spread)
         return
-    where = f"zones {listed(sorted(zones))}" if zones and len(zones) > 1 else "different zones"
+    where = zone_names(sorted(zones)) if zones and len(zones) > 1 else "different zones"
     blocked = zones is not None and len(zones) < 2
     message = (
         f"{role.name} of {job.ref} must cover {spread.min_domains} zones (minDomains) but only one is eligible, so at most "
@@ -110,7 +110,7 @@ def _gpuless(
     empty = sorted(zones - able)
     if needs and empty and topology.capacity_known:
         yield (
-            f"zone {listed(empty)} has no {listed(sorted(needs))} but counts as a domain with 0 pods: at most "
+            f"{zone_names(empty)}: no {listed(sorted(needs))} there, but it counts as a domain with 0 pods: at most "
             f"{count(spread.max_skew, 'pod')} per zone can start"
         )
 

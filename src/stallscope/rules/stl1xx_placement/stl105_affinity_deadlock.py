@@ -13,7 +13,7 @@ from stallscope.rules.base import Report
 from stallscope.rules.support.containers import accelerators
 from stallscope.rules.support.scheduling import ZONE_KEYS, PodTerm, allowed_zones, labels_of, pinned, pod_terms
 from stallscope.rules.support.witness import placement_notes
-from stallscope.rules.support.words import label, listed
+from stallscope.rules.support.words import label, listed, zone_name
 
 _REPORT = Report("STL105", "affinity-deadlock", Severity.ERROR, fixable=True)
 
@@ -147,8 +147,8 @@ def _follows(judged: JobJudgement, role: Role, roles: Sequence[Role], topology: 
         return
     witness = Witness(nodes=dict(locked.nodes), zones={n.name: n.zone for n in topology.nodes})
     yield _REPORT.finding(
-        f"{role.name} of {job.ref} must follow {leader.name}: with {bound[0]} in zone {witness.zone_of(bound[0])}, all "
-        f"{role.replicas} {role.name} pods stay Pending",
+        f"{role.name} of {job.ref} must follow {leader.name}: with {bound[0]} in {zone_name(witness.zone_of(bound[0]))}, "
+        f"all {role.replicas} {role.name} pods stay Pending",
         _follow_labels(term.location, role, leader),
         subject=job.ref,
         key=role.name,

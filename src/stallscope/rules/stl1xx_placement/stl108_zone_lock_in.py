@@ -13,7 +13,7 @@ from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_roles
 from stallscope.rules.support.scheduling import ZONE_KEYS, pod_terms
 from stallscope.rules.support.witness import by_zone, placement_notes
-from stallscope.rules.support.words import count, label, listed
+from stallscope.rules.support.words import count, label, zone_names
 
 _REPORT = Report("STL108", "zone-lock-in", Severity.WARNING, fixable=True)
 
@@ -42,7 +42,7 @@ def _one(judged: JobJudgement, topology: Topology) -> Finding | None:
     zones = list(by_zone(job, witness))
     role, place = affine if affine else (None, job.source.at("spec"))
     message = (
-        f"{job.ref} may lock itself into zone {listed(zones)}, which is too small: {count(len(pending), 'pod')} of "
+        f"{job.ref} may lock itself into {zone_names(zones)}, which is too small: {count(len(pending), 'pod')} of "
         f"{len(job.pods)} would stay Pending"
         if role is not None and len(zones) == 1
         else f"{job.ref} may start in part: {count(len(pending), 'pod')} of {len(job.pods)} would stay Pending"

@@ -10,7 +10,7 @@ from stallscope.model.topology import BoundPod, Topology
 from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.scheduling import ZONE_KEYS, PodTerm, labels_of, pod_terms
-from stallscope.rules.support.words import count, label, listed
+from stallscope.rules.support.words import count, label, zone_names
 
 _REPORT = Report("STL110", "leftover-label", Severity.WARNING)
 
@@ -46,11 +46,11 @@ def _bound(job: TrainingJob, role: Role, term: PodTerm, topology: Topology | Non
     if not foreign:
         return
     zone_of = {n.name: n.zone for n in topology.nodes}
-    zones = sorted({zone_of.get(p.node, "") or "an unknown zone" for p in foreign})
+    zones = sorted({z for p in foreign if (z := zone_of.get(p.node, ""))})
     first = foreign[0]
     yield _REPORT.finding(
         f"{first.namespace}/{first.name} matches the affinity of {role.name} in {job.ref} and decides its zone "
-        f"({listed(zones)})",
+        f"({zone_names(zones)})",
         (label(term.location, f"matches {count(len(foreign), 'pod')} that are not of this job", primary=True),),
         subject=job.ref,
         key=f"{role.name}:bound",

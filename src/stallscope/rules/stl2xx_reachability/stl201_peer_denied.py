@@ -42,6 +42,7 @@ kind: CiliumNetworkPolicy
 metadata: {name: zone-boundary, namespace: train}
 spec:
   endpointSelector: {matchLabels: {net-zone: gpu}}
+  enableDefaultDeny: {ingress: false}
   ingressDeny:
     - fromEndpoints:
         - matchLabels: {net-zone: cpu}        # the coordinator lives there

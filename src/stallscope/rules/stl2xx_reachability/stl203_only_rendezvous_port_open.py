@@ -19,7 +19,7 @@ from stallscope.rules.support.flows import (
     pair_text,
     under_witness,
 )
-from stallscope.rules.support.policies import ports_place
+from stallscope.rules.support.policies import ports_place, zone_conditional
 from stallscope.rules.support.words import label, unique
 
 _REPORT = Report("STL203", "only-rendezvous-port-open", Severity.ERROR, fixable=True)
@@ -28,7 +28,7 @@ _REPORT = Report("STL203", "only-rendezvous-port-open", Severity.ERROR, fixable=
 def check(judgement: Judgement) -> Iterable[Finding]:
     for judged in judgement.jobs:
         for denial in denials(judged, FlowKind.COLLECTIVE):
-            if under_witness(judged, denial):
+            if under_witness(judged, denial) and not zone_conditional(judgement, judged, denial.policies):
                 yield from _one(judgement, judged, denial)
 
 

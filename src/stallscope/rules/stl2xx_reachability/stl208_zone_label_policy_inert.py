@@ -9,13 +9,10 @@ from stallscope.judge.result import Judgement
 from stallscope.model.kube import KubeObject
 from stallscope.policy.identity import label_filter
 from stallscope.rules.base import Report
-from stallscope.rules.support.policies import Mention, mentions
+from stallscope.rules.support.policies import TOPOLOGY, ZONE_LABELS_SINCE, Mention, mentions
 from stallscope.rules.support.words import label, unique
 
 _REPORT = Report("STL208", "zone-label-policy-inert", Severity.WARNING)
-_TOPOLOGY = "topology.kubernetes.io/"
-#: KEP-4742: the API server copies zone and region to pods at binding by default from this release on.
-_COPIED_SINCE = (1, 35)
 _NEGATIVE = frozenset({"NotIn", "DoesNotExist"})
 
 
@@ -24,7 +21,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
     for policy in judgement.policies.policies:
         if policy.namespace and policy.namespace not in namespaces:
             continue
-        found = [m for m in mentions(policy) if m.key.startswith(_TOPOLOGY) and "nodeSelector" not in m.route]
+        found = [m for m in mentions(policy) if m.key.startswith(TOPOLOGY) and "nodeSelector" not in m.route]
         if found:
             yield from _one(judgement, policy, found)
 
@@ -32,13 +29,13 @@ def check(judgement: Judgement) -> Iterable[Finding]:
 def _one(judgement: Judgement, policy: KubeObject, found: list[Mention]) -> Iterator[Finding]:
     cilium = judgement.policies.options.cni == "cilium"
     version = judgement.policies.options.version
-    on_pods = judgement.facts.kubernetes_version >= _COPIED_SINCE or _in_templates(judgement, found)
+    on_pods = judgement.facts.kubernetes_version >= ZONE_LABELS_SINCE or _in_templates(judgement, found)
     kept = _kept(judgement, found[0].key) if cilium else True
     if not on_pods:
         why = f"pods do not carry {found[0].key} before Kubernetes 1.35"
     elif not kept:
         which = f"this Cilium ({'.'.join(map(str, version))})" if version else "current Cilium"
-        why = f"{which} leaves {_TOPOLOGY}* out of pod identity"
+        why = f"{which} leaves {TOPOLOGY}* out of pod identity"
     elif cilium:
         yield _flips(policy, found, version)
         return

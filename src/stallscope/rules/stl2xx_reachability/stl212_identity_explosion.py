@@ -38,10 +38,12 @@ def _one(judged: JobJudgement, keep: LabelFilter) -> Iterator[Finding]:
             if keep.keeps(key):
                 values.setdefault(key, set()).add(value)
     keys = sorted(k for k, seen in values.items() if len(seen) * 2 >= len(identities))
+    largest = max(job.roles, key=lambda r: r.replicas)
+    place = job.source.at(*largest.replicas_route) if largest.replicas_route else job.source.at()
     yield _REPORT.finding(
         f"{job.ref} needs {len(identities)} Cilium identities for {len(job.pods)} pods, because {listed(keys) or 'a label'} "
         "differs from pod to pod",
-        (label(job.source.at(), f"{len(job.pods)} pods", primary=True),),
+        (label(place, f"{len(job.pods)} pods in all", primary=True),),
         subject=job.ref,
         severity=Severity.WARNING if len(identities) * 4 >= _MAP else Severity.INFO,
         confidence=Confidence.DEPENDS,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.result import Answer, JobJudgement, Judgement
 from stallscope.model.traffic import FlowKind
-from stallscope.policy.identity import label_filter
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_pods
 from stallscope.rules.support.flows import (
@@ -20,11 +19,10 @@ from stallscope.rules.support.flows import (
     pair_text,
     under_witness,
 )
-from stallscope.rules.support.policies import mentions
+from stallscope.rules.support.policies import ZONE_LABELS_SINCE, zone_mention
 from stallscope.rules.support.words import label
 
 _REPORT = Report("STL216", "verdict-depends-on-zone", Severity.WARNING, fixable=True)
-_ZONES = "topology.kubernetes.io/"
 _KINDS = (FlowKind.COLLECTIVE, FlowKind.RENDEZVOUS, FlowKind.LAUNCHER)
 
 
@@ -52,15 +50,15 @@ def _reachable(judgement: Judgement, judged: JobJudgement, denial: Denial) -> Fi
 
 def _unplaced(judgement: Judgement, judged: JobJudgement) -> Iterator[Finding]:
     """Without nodes: a policy in force looks at zone labels, and the job is not kept in one zone."""
-    options = judgement.policies.options
-    keep = label_filter(options.version, options.options.get("labels", ""))
-    if judged.can_split is Answer.NO or ranked_pods(judged.job) < 2 or judgement.facts.kubernetes_version < (1, 35):
+    if judged.can_split is Answer.NO or ranked_pods(judged.job) < 2:
+        return
+    if judgement.facts.kubernetes_version < ZONE_LABELS_SINCE:
         return
     for policy in judgement.policies.policies:
         if policy.namespace not in ("", judged.job.namespace):
             continue
-        hit = next((m for m in mentions(policy) if m.key.startswith(_ZONES) and "nodeSelector" not in m.route), None)
-        if hit is None or (options.cni == "cilium" and not keep.keeps(hit.key)):
+        hit = zone_mention(judgement, policy)
+        if hit is None:
             continue
         yield _REPORT.finding(
             f"whether the ranks of {judged.job.ref} may talk depends on their zones: {policy.ref} selects by {hit.key}",

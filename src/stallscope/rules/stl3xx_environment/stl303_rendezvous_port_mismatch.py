@@ -10,7 +10,7 @@ from stallscope.model.source import Location
 from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import declared_ports, ranked_roles
-from stallscope.rules.support.rendezvous import Endpoint, role_endpoint
+from stallscope.rules.support.rendezvous import Endpoint, rendezvous_place, role_endpoint
 from stallscope.rules.support.words import label
 
 _REPORT = Report("STL303", "rendezvous-port-mismatch", Severity.ERROR)
@@ -42,7 +42,7 @@ def _disagreement(job: TrainingJob, stated: list[tuple[Role, Endpoint]]) -> list
         else (silent[0].name, host.port, silent[0].template.at("spec"))
     )
     labels = [label(place, f"{role} uses port {other_port}", primary=True)]
-    where = listening.port_location if listening else host.location
+    where = rendezvous_place(job)
     if where is not None:
         labels.append(label(where, f"{host.role} listens on port {port}"))
     return [

@@ -9,7 +9,7 @@ from stallscope.judge.result import Judgement
 from stallscope.model.traffic import EPHEMERAL
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import host_network, ranked_roles
-from stallscope.rules.support.rendezvous import role_endpoint
+from stallscope.rules.support.rendezvous import rendezvous_place, role_endpoint
 from stallscope.rules.support.words import label
 
 _REPORT = Report("STL306", "rendezvous-port-in-ephemeral-range", Severity.WARNING)
@@ -24,7 +24,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         server = next((r for r in ranked_roles(job) if r.name == host.role), None)
         stated = role_endpoint(job, server) if server else None
         port = stated.port if stated and stated.port else host.port
-        place = stated.port_location if stated and stated.port else host.location
+        place = rendezvous_place(job)
         if server is None or place is None or not EPHEMERAL[0] <= port <= EPHEMERAL[1]:
             continue
         shared = host_network(server)

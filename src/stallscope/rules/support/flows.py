@@ -10,8 +10,9 @@ from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
 from stallscope.model.traffic import Direction, DirectionVerdict, FlowKind, Outcome, Outside, RuleRef
 from stallscope.model.workload import Role
 from stallscope.rules.base import Report
-from stallscope.rules.support.policies import label_lines
-from stallscope.rules.support.words import count, label, listed, unique
+from stallscope.rules.support.policies import label_lines, zone_conditional
+from stallscope.rules.support.rendezvous import rendezvous_place
+from stallscope.rules.support.words import count, label, listed, unique, zone_name, zone_names
 
 _OUTSIDE_NAMES = {
     Outside.CLUSTER_DNS: "the cluster DNS",
@@ -57,9 +58,11 @@ def denials(judged: JobJudgement, *kinds: FlowKind) -> Iterator[Denial]:
 
 
 def _cause(flow: FlowJudgement) -> tuple[object, ...]:
+    """An explicit deny is its rules; a default deny the policies that isolate, whichever direction they isolate."""
     side = flow.verdict.deciding
-    refs = side.rules or side.isolating
-    return (side.direction, bool(side.rules), *((r.policy, r.section, r.index, r.spec) for r in refs))
+    if side.rules:
+        return ("rules", *((r.policy, r.section, r.index, r.spec) for r in side.rules))
+    return ("default", *sorted({r.policy for r in side.isolating}))
 
 
 def _elsewhere(judged: JobJudgement, denied: FlowJudgement) -> FlowJudgement | None:
@@ -109,7 +112,7 @@ def end_name(name: str) -> str:
 def pair_text(flow: FlowJudgement) -> str:
     """``llm-worker-0 (zone a) cannot reach llm-worker-2 (zone b) on TCP 32768`` without its verb's reason."""
     source, destination = (
-        f"{end_name(name)} (zone {zone})" if zone else end_name(name)
+        f"{end_name(name)} ({zone_name(zone)})" if zone else end_name(name)
         for name, zone in zip((flow.source, flow.destination), flow.zones, strict=True)
     )
     return f"{source} cannot reach {destination} on {_first_port(flow)}"
@@ -141,8 +144,9 @@ def denial_labels(judgement: Judgement, judged: JobJudgement, denial: Denial) ->
     if not denial.side.rules:
         found += [label(n.rule.location, f"closest rule: {n.why}") for n in denial.side.nearest[:2]]
     found += label_lines(judgement, denial.policies, _roles(judged, denial))
-    if denial.first.flow.kind is FlowKind.RENDEZVOUS and judged.job.rendezvous and judged.job.rendezvous.location:
-        found.append(label(judged.job.rendezvous.location, f"the ranks meet on {_first_port(denial.first)}"))
+    place = rendezvous_place(judged.job) if denial.first.flow.kind is FlowKind.RENDEZVOUS else None
+    if place is not None:
+        found.append(label(place, f"the ranks meet on {_first_port(denial.first)}"))
     labels = unique(found)
     if not any(item.primary for item in labels):
         labels = (label(judged.job.source.at(), "this job needs the connection", primary=True), *labels)
@@ -168,7 +172,7 @@ def denial_notes(denial: Denial) -> tuple[str, ...]:
         notes.append(f"the same cause denies {count(denial.pairs, 'pair')} of this job ({listed(roles)})")
     if denial.elsewhere is not None:
         a, b = denial.elsewhere.zones
-        where = f"in zones {a} and {b}" if a != b else f"both in zone {a}" if a else "elsewhere"
+        where = f"in {zone_names((a, b))}" if a != b else f"both in {zone_name(a)}" if a else "elsewhere"
         notes.append(f"the verdict depends on placement: {denial.elsewhere.verdict.outcome} when the two land {where}")
     if denial.first.verdict.deciding.outcome is Outcome.DENIED:
         notes.append("a policy denial is a silent packet drop: the ranks see a connect timeout, never 'refused'")
@@ -191,7 +195,7 @@ def denial_findings(
     """
     for judged in judgement.jobs:
         for denial in denials(judged, *kinds):
-            if not keep(judged, denial):
+            if not keep(judged, denial) or zone_conditional(judgement, judged, denial.policies):
                 continue
             yield report.finding(
                 f"{pair_text(denial.first)}: {because(denial)}",
@@ -207,9 +211,9 @@ def denial_findings(
 
 
 def denial_key(denial: Denial) -> str:
-    """Stable part of the fingerprint: who denies which roles, without names of pods, ports or lines."""
-    roles = f"{denial.first.source_role}->{denial.first.destination_role}"
-    return f"{roles}:{','.join(sorted({r.policy for r in denial.policies}))}"
+    """Stable part of the fingerprint: who denies what, without names of pods, ports or lines."""
+    rules = sorted({f"{r.policy}:{r.section}" if denial.side.rules else r.policy for r in denial.policies})
+    return f"{denial.first.flow.kind}:{','.join(rules)}"
 
 
 def confidence_of(judged: JobJudgement, denial: Denial) -> Confidence:

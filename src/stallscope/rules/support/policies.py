@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from stallscope.findings import Label
-from stallscope.judge.result import Judgement
+from stallscope.judge.result import JobJudgement, Judgement
 from stallscope.model.kube import KubeObject
 from stallscope.model.labels import Selector, parse_selector
 from stallscope.model.source import Location, Route, as_list, as_map, dig
 from stallscope.model.traffic import RuleRef
 from stallscope.model.workload import Role
+from stallscope.policy.identity import label_filter
 from stallscope.rules.support.words import label
 
 #: Selector of the pods a policy is about, by kind and position of the rule body.
 _SUBJECTS = ("podSelector", "endpointSelector", "nodeSelector")
 _SOURCES = ("k8s:", "any:")
 _MAX_DEPTH = 24
+TOPOLOGY = "topology.kubernetes.io/"
+#: KEP-4742: the API server copies zone and region to pods at binding by default from this release on.
+ZONE_LABELS_SINCE = (1, 35)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,26 @@ def label_lines(judgement: Judgement, rules: Sequence[RuleRef], roles: Sequence[
             continue
         text = f"{role.name} pods carry {hit}={role.template.labels[hit]}"
         yield label(role.template.at("metadata", "labels", hit), text)
+
+
+def zone_conditional(judgement: Judgement, judged: JobJudgement, rules: Sequence[RuleRef]) -> bool:
+    """
+    True when no placement was judged and one of the named policies looks at zone labels that pods only get when they are
+    bound (KEP-4742): the verdict is then a question, not an answer (STL216).
+    """
+    if judged.witness is not None or judgement.facts.kubernetes_version < ZONE_LABELS_SINCE:
+        return False
+    return any(zone_mention(judgement, p) for r in rules if (p := policy_named(judgement, r.policy)) is not None)
+
+
+def zone_mention(judgement: Judgement, policy: KubeObject) -> Mention | None:
+    """The first selector of a policy on a topology label that this engine really sees on pods."""
+    options = judgement.policies.options
+    keep = label_filter(options.version, options.options.get("labels", ""))
+    for mention in mentions(policy):
+        if mention.key.startswith(TOPOLOGY) and "nodeSelector" not in mention.route:
+            return mention if options.cni != "cilium" or keep.keeps(mention.key) else None
+    return None
 
 
 def _walk(policy: KubeObject, value: Any, route: Route, depth: int) -> Iterator[Mention]:

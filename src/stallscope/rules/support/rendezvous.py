@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stallscope.model.source import Location
 from stallscope.model.workload import Role, TrainingJob
-from stallscope.rules.support.containers import Container, rank_containers
+from stallscope.rules.support.containers import Container, declared_ports, rank_containers
 from stallscope.rules.support.settings import Setting, flag, has_token, setting
 
 _ENDPOINT_FLAGS = ("--rdzv_endpoint", "--rdzv-endpoint")
@@ -41,6 +41,24 @@ def role_endpoint(job: TrainingJob, role: Role) -> Endpoint | None:
         if found is not None:
             return found
     return None
+
+
+def rendezvous_place(job: TrainingJob) -> Location | None:
+    """
+    The line that fixes the rendezvous port: what the hosting role states, else the container port it declares, else its
+    rank container (the operator's default port has no line of its own).
+    """
+    host = job.rendezvous
+    role = next((r for r in job.roles if host is not None and r.name == host.role), None)
+    if host is None or role is None:
+        return host.location if host else None
+    stated = role_endpoint(job, role)
+    if stated is not None and stated.port:
+        return stated.port_location
+    for container, index, entry in declared_ports(role):
+        if entry.get("containerPort") == host.port:
+            return container.at("ports", index, "containerPort")
+    return next((c.place for c in rank_containers(role)), host.location)
 
 
 def single_node(container: Container) -> bool:

@@ -35,6 +35,19 @@ def listed(items: Sequence[str], limit: int = 3) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def zone_name(zone: str) -> str:
+    """``zone a``; names that say so themselves (``zone-a``) stay as they are."""
+    return zone if zone.lower().startswith("zone") else f"zone {zone}"
+
+
+def zone_names(zones: Sequence[str]) -> str:
+    """``zone a``, ``zones a and b``, ``zone-a and zone-b``."""
+    if len(zones) == 1 or not zones:
+        return zone_name(zones[0]) if zones else "an unknown zone"
+    bare = all(z.lower().startswith("zone") for z in zones)
+    return listed(zones) if bare else f"zones {listed(zones)}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 pod``, ``3 pods``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
