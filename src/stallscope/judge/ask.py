@@ -2,52 +2,51 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from stallscope.errors import UsageError
-from stallscope.judge.flows import judge_flows
+from stallscope.judge.flows import WORST_FIRST, Member, judge_pair, zone_of
 from stallscope.judge.members import members
 from stallscope.judge.outside import outside_endpoint
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
-from stallscope.model.traffic import Endpoint, Flow, FlowKind, Outside, PortRange
-from stallscope.model.workload import TrainingJob
+from stallscope.model.traffic import Flow, FlowKind, Outside, PortRange
 
 
 def ask(
     judgement: Judgement, judged: JobJudgement, source: str, destination: str, ports: PortRange
 ) -> tuple[FlowJudgement, ...]:
     """
-    Verdicts for every pair of classes of the two ends, worst first. `source` and `destination` are role names, pod names
-    or `Outside` values. Raises UsageError when the job has no such end.
+    Verdicts for every pair of classes of the two ends, worst first; nothing when both ends are one pod. `source` and
+    `destination` are role names, pod names or `Outside` values. Raises UsageError when the job has no such end.
     """
-    job = judged.job
     nodes = {n.name: n for n in judgement.topology.nodes} if judgement.topology else {}
-    ends = [_end(job, source), _end(job, destination)]
-    flow = Flow(kind=FlowKind.SERVICE, source=ends[0][0], destination=ends[1][0], ports=(ports,), reason="asked")
-    pods = [
-        m
-        for m in members(job, judged.witness, nodes, judgement.facts)
-        if not any(role == m.role and pod and pod != m.endpoint.name for role, pod in ends if ends[0][0] != ends[1][0])
-    ]
-    found = judge_flows([flow], pods, judgement.policies, partial(_outside, judgement=judgement))
-    wanted = [pod for _, pod in ends]
-    exact = tuple(f for f in found if wanted[0] in ("", f.source) and wanted[1] in ("", f.destination))
-    return exact or found
+    pods = members(judged.job, judged.witness, nodes, judgement.facts)
+    sources, destinations = (_end(judged, name, pods, judgement) for name in (source, destination))
+    flow = Flow(kind=FlowKind.SERVICE, source=source, destination=destination, ports=(ports,), reason="asked")
+    found: dict[Hashable, FlowJudgement] = {}
+    for a in sources:
+        for b in destinations:
+            if a.endpoint.name == b.endpoint.name:
+                continue
+            key = tuple((judgement.policies.endpoint_key(m.endpoint), zone_of(m.endpoint)) for m in (a, b))
+            known = found.get(key)
+            found[key] = (
+                replace(known, pairs=known.pairs + 1) if known else judge_pair(flow, a, b, 1, ports, judgement.policies)
+            )
+    return tuple(sorted(found.values(), key=lambda f: WORST_FIRST.index(f.verdict.outcome)))
 
 
-def _outside(which: Outside, *, judgement: Judgement) -> tuple[Endpoint | None, str]:
-    return outside_endpoint(which, judgement.inputs.objects)
-
-
-def _end(job: TrainingJob, name: str) -> tuple[str, str]:
-    """(role, pod) of an end; the pod is empty for a whole role. Role names match without regard to case."""
-    for role in job.roles:
-        if role.name.lower() == name.lower():
-            return role.name, ""
-    for pod in job.pods:
-        if pod.name == name:
-            return pod.role, pod.name
+def _end(judged: JobJudgement, name: str, pods: Sequence[Member], judgement: Judgement) -> Sequence[Member]:
+    """The members an end names. Role names match without regard to case."""
+    job = judged.job
+    named = [m for m in pods if m.endpoint.name == name] or [m for m in pods if m.role.lower() == name.lower()]
+    if named:
+        return named
     if name in set(Outside):
-        return name, ""
-    known = ", ".join([*(r.name for r in job.roles), *Outside])
-    raise UsageError(f"{job.ref} has no role or pod '{name}'", hint=f"one of: {known}, or a pod name")
+        known, why = outside_endpoint(Outside(name), judgement.inputs.objects)
+        if known is None:
+            raise UsageError(f"nothing is known about {name}: {why}", hint="add its manifest to the input")
+        return [Member(role=name, index=0, endpoint=known)]
+    ends = ", ".join([*(r.name for r in job.roles), *Outside])
+    raise UsageError(f"{job.ref} has no role or pod '{name}'", hint=f"one of: {ends}, or a pod name")

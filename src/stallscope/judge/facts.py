@@ -57,5 +57,5 @@ def _image_version(daemonset: KubeObject) -> tuple[int, ...]:
     containers: Sequence[Mapping[str, object]] = as_list(daemonset.get("spec", "template", "spec", "containers"))
     for container in containers:
         if dig(container, "name") == "cilium-agent":
-            return parse_version(as_str(dig(container, "image")).rpartition(":")[2].partition("@")[0])
+            return parse_version(as_str(dig(container, "image")).partition("@")[0].rpartition(":")[2])
     return ()

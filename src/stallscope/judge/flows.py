@@ -25,7 +25,7 @@ from stallscope.model.traffic import (
 from stallscope.policy.engine import PolicySet
 
 #: Worst first: what a report should show when ports of one range differ.
-_ORDER = (Outcome.DENIED, Outcome.UNJUDGED, Outcome.PROXIED, Outcome.ALLOWED)
+WORST_FIRST = (Outcome.DENIED, Outcome.UNJUDGED, Outcome.PROXIED, Outcome.ALLOWED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,8 @@ def _judge_flow(
             if pair is None:
                 continue
             for ports in flow.ports:
-                found.append(_judge_pair(flow, *pair, ports, policies))
-    return sorted(found, key=lambda j: _ORDER.index(j.verdict.outcome))
+                found.append(judge_pair(flow, *pair, ports, policies))
+    return sorted(found, key=lambda j: WORST_FIRST.index(j.verdict.outcome))
 
 
 def _ends(
@@ -116,11 +116,12 @@ def _pair(source: _Class, destination: _Class) -> tuple[Member, Member, int] | N
     return first, other, count
 
 
-def _judge_pair(
+def judge_pair(
     flow: Flow, source: Member, destination: Member, pairs: int, ports: PortRange, policies: PolicySet
 ) -> FlowJudgement:
+    """The worst verdict over `ports` between two members; `pairs` is how many pairs it stands for."""
     segments = policies.evaluate_range(source.endpoint, destination.endpoint, ports)
-    worst, verdict = min(segments, key=lambda s: _ORDER.index(s[1].outcome))
+    worst, verdict = min(segments, key=lambda s: WORST_FIRST.index(s[1].outcome))
     return FlowJudgement(
         flow=flow,
         source=source.endpoint.name,
