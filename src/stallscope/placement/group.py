@@ -47,7 +47,7 @@ def judge_group(
     cluster = build_cluster(topology)
     specs = [compile_pod(p.body) for p in pods]
     counted = [ranks is None or p.name in ranks for p in pods]
-    problem = build_problem(specs, cluster, settings, counted)
+    problem = build_problem(specs, cluster, settings, counted=counted)
     return outcome_of(problem, explore(problem, budget), [p.name for p in pods])
 
 

@@ -6,23 +6,28 @@ A state of the cluster is a tuple of cells ``(kind, content, count)``: so many n
 
 from __future__ import annotations
 
-from stallscope.placement.problem import Content, Counted, Interplay, Kind, Problem
+from stallscope.placement.interplay import Counted, Interplay
+from stallscope.placement.problem import Content, Kind, Problem
 
 Cell = tuple[int, Content, int]
 Cells = tuple[Cell, ...]
 
 
 def first_cells(problem: Problem) -> Cells:
-    """No pod of the job placed yet."""
+    """No pod of the job placed yet. Nodes that can take none and are counted by nobody are left out."""
     return tuple(
         (k.index, problem.empty, len(k.nodes)) for k in problem.kinds if any(k.allowed) or any(map(any, k.eligible))
     )
 
 
+def grow(content: Content, chosen: int) -> Content:
+    return (*content[:chosen], content[chosen] + 1, *content[chosen + 1 :])
+
+
 def after(cells: Cells, position: int, chosen: int) -> Cells:
     """The cells when one node of cell `position` takes a pod of class `chosen`."""
     kind, content, count = cells[position]
-    grown = (*content[:chosen], content[chosen] + 1, *content[chosen + 1 :])
+    grown = grow(content, chosen)
     result = []
     merged = False
     for index, cell in enumerate(cells):
@@ -51,32 +56,26 @@ def feasible_cells(problem: Problem, cells: Cells, chosen: int) -> list[int]:
         fitting = _unblocked(problem, cells, interplay, fitting)
     if interplay.keys and fitting:
         fitting = _attracted(problem, cells, interplay, chosen, fitting)
-    for index, counted in enumerate(interplay.spread):
+    for counted in interplay.spread:
         if fitting:
-            fitting = _level(problem, cells, counted, chosen, index, fitting)
+            fitting = _level(problem, cells, counted, chosen, fitting)
     return fitting
 
 
-def _holds(content: Content, classes: tuple[int, ...]) -> int:
+def holds(content: Content, classes: tuple[int, ...]) -> int:
     return sum(content[c] for c in classes)
 
 
 def _unblocked(problem: Problem, cells: Cells, interplay: Interplay, fitting: list[int]) -> list[int]:
     """InterPodAffinity, anti-affinity both ways: no domain that holds a pod of a blocking class."""
     for blocker in interplay.blockers:
-        if blocker.key in problem.per_node:
-            fitting = [
-                i
-                for i in fitting
-                if not (_holds(cells[i][1], blocker.classes) and blocker.key in problem.kinds[cells[i][0]].keyed)
-            ]
-            continue
         taken = {
             problem.kinds[k].domains[blocker.key]
             for k, content, _ in cells
-            if _holds(content, blocker.classes) and blocker.key in problem.kinds[k].domains
+            if holds(content, blocker.classes) and blocker.key in problem.kinds[k].domains
         }
-        fitting = [i for i in fitting if problem.kinds[cells[i][0]].domains.get(blocker.key) not in taken]
+        if taken:
+            fitting = [i for i in fitting if problem.kinds[cells[i][0]].domains.get(blocker.key) not in taken]
     return fitting
 
 
@@ -85,7 +84,7 @@ def _attracted(problem: Problem, cells: Cells, interplay: Interplay, chosen: int
     pairs = set(interplay.attracted_base)
     dynamic = False
     for k, content, _ in cells:
-        if _holds(content, interplay.attract):
+        if holds(content, interplay.attract):
             kind = problem.kinds[k]
             pairs |= {(key, kind.domains[key]) for key in interplay.keys if key in kind.domains}
             dynamic = dynamic or any(key in kind.keyed for key in interplay.keys)
@@ -96,38 +95,42 @@ def _attracted(problem: Problem, cells: Cells, interplay: Interplay, chosen: int
 
 def _near_enough(problem: Problem, cell: Cell, interplay: Interplay, chosen: int, pairs: set[tuple[str, str]]) -> bool:
     kind = problem.kinds[cell[0]]
-    local = kind.near[chosen] or _holds(cell[1], interplay.attract) > 0
+    local = kind.near[chosen] or holds(cell[1], interplay.attract) > 0
     for key in interplay.keys:
         if key in problem.per_node:
             if not local:
                 return False
-        elif (key, kind.domains.get(key)) not in pairs:
+        elif (key, kind.domains[key]) not in pairs:
             return False
     return True
 
 
-def _level(problem: Problem, cells: Cells, counted: Counted, chosen: int, index: int, fitting: list[int]) -> list[int]:
+def _level(problem: Problem, cells: Cells, counted: Counted, chosen: int, fitting: list[int]) -> list[int]:
     """PodTopologySpread: matching pods in the domain + itself - the emptiest domain <= maxSkew."""
     if counted.key in problem.per_node:
-        return _level_nodes(problem, cells, counted, chosen, index, fitting)
+        return _level_nodes(problem, cells, counted, chosen, fitting)
     counts = dict(counted.base)
     for k, content, count in cells:
         kind = problem.kinds[k]
-        if kind.eligible[chosen][index]:
-            counts[kind.domains[counted.key]] += count * _holds(content, counted.classes)
+        if kind.eligible[chosen][counted.index]:
+            more = holds(content, counted.classes)
+            if more:
+                counts[kind.domains[counted.key]] += count * more
     lowest = min(counts.values()) if counts and len(counts) >= counted.min_domains else 0
     ceiling = counted.max_skew + lowest - counted.self_match
     return [i for i in fitting if counts.get(problem.kinds[cells[i][0]].domains[counted.key], 0) <= ceiling]
 
 
-def _level_nodes(problem: Problem, cells: Cells, counted: Counted, chosen: int, index: int, fitting: list[int]) -> list[int]:
+def _level_nodes(problem: Problem, cells: Cells, counted: Counted, chosen: int, fitting: list[int]) -> list[int]:
     """The same where every node is a domain."""
 
     def matching(kind: Kind, content: Content) -> int:
-        return kind.own[chosen][index] + _holds(content, counted.classes) if kind.eligible[chosen][index] else 0
+        if not kind.eligible[chosen][counted.index]:
+            return 0
+        return kind.own[chosen][counted.index] + holds(content, counted.classes)
 
-    eligible = [(problem.kinds[k], content, n) for k, content, n in cells if problem.kinds[k].eligible[chosen][index]]
-    domains = sum(n for _, _, n in eligible)
-    lowest = min((matching(k, c) for k, c, _ in eligible), default=0) if domains >= counted.min_domains else 0
+    eligible = [(problem.kinds[k], content) for k, content, _ in cells if problem.kinds[k].eligible[chosen][counted.index]]
+    enough = len(counted.base) >= counted.min_domains
+    lowest = min((matching(k, c) for k, c in eligible), default=0) if enough else 0
     ceiling = counted.max_skew + lowest - counted.self_match
     return [i for i in fitting if matching(problem.kinds[cells[i][0]], cells[i][1]) <= ceiling]
