@@ -181,7 +181,7 @@ def check_explained(
 
 def has_pass(policy_set: PolicySet, direction: Direction, subject: Endpoint) -> bool:
     chosen = policy_set.program.selected(direction, policy_set.program.view(subject))
-    return any(c.action is Action.PASS for s in chosen for c in s.block.clauses)
+    return any(c.action is Action.PASS for s in chosen.chosen for c in s.block.clauses)
 
 
 def check_rejected(scenario: Mapping[str, Any], policy_set: PolicySet, result: Result) -> None:

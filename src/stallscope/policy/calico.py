@@ -18,9 +18,10 @@ from stallscope.model.source import Location, as_list, as_map, as_str
 from stallscope.model.traffic import Direction, Protocol, RuleRef
 from stallscope.policy.calico_peers import CalicoEntity, entity, subject_of
 from stallscope.policy.calico_selectors import SelectorSyntaxError
-from stallscope.policy.ir import Action, Block, Clause, Peer, Tier
+from stallscope.policy.ir import Action, Block, Clause, Match, Peer, Tier
 from stallscope.policy.peers import FactPeer
 from stallscope.policy.portset import LAST_PORT, PortItem, complement
+from stallscope.policy.view import View
 
 GROUPS = ("projectcalico.org", "crd.projectcalico.org")
 POLICIES = frozenset({"NetworkPolicy", "GlobalNetworkPolicy"})
@@ -150,12 +151,15 @@ class Both:
     def keys(self) -> frozenset[str]:
         return frozenset() if self.peer is None else self.peer.keys
 
-    def match(self, view: Any) -> Any:
+    def match(self, view: View) -> Match:
         first = True if self.peer is None else self.peer.match(view)
         return first if first is False else self.fact.fact
 
-    def why_not(self, view: Any) -> tuple[int, str]:
-        return (2, self.fact.fact) if self.peer is None else self.peer.why_not(view)
+    def distance(self, view: View) -> int:
+        return 2 if self.peer is None else self.peer.distance(view)
+
+    def why_not(self, view: View) -> str:
+        return self.fact.fact if self.peer is None else self.peer.why_not(view)
 
 
 def _own_fact(own: CalicoEntity | None) -> str:

@@ -75,10 +75,13 @@ class CalicoEntity:
     def _addresses(self, view: View) -> Match:
         return True if self.nets is None else _any([n.match(view) for n in self.nets])
 
-    def why_not(self, view: View) -> tuple[int, str]:
+    def distance(self, view: View) -> int:
+        return 1 if self._selected(view) is False else 3
+
+    def why_not(self, view: View) -> str:
         if self._selected(view) is False:
-            return 1, f"the rule selects {self.describe()}"
-        return 3, "the peer is outside the rule's nets or service accounts"
+            return f"the rule selects {self.describe()}"
+        return "the peer is outside the rule's nets or service accounts"
 
     def describe(self) -> str:
         parts = [str(self.selector)] if self.selector else []

@@ -12,9 +12,10 @@ from stallscope.model.labels import Selector, parse_selector
 from stallscope.model.source import as_list, as_map, as_str, as_str_map
 from stallscope.policy.cilium_selectors import SourcedSelector, Term, parse_terms
 from stallscope.policy.identity import CLUSTER, NAMESPACE
-from stallscope.policy.ir import Peer
+from stallscope.policy.ir import Match, Peer
 from stallscope.policy.options import CiliumOptions
 from stallscope.policy.peers import CidrPeer, FactPeer, Network, SelectorPeer, parse_network
+from stallscope.policy.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +111,12 @@ class AnyOf:
     def keys(self) -> frozenset[str]:
         return frozenset().union(*(p.keys for p in self.peers))
 
-    def match(self, view: Any) -> Any:
+    def match(self, view: View) -> Match:
         results = [p.match(view) for p in self.peers]
         return True if True in results else next((r for r in results if r is not False), False)
 
-    def why_not(self, _view: Any) -> tuple[int, str]:
-        return 7, f"{self.shown} does not resolve to the peer"
+    def distance(self, _view: View) -> int:
+        return 7
+
+    def why_not(self, _view: View) -> str:
+        return f"{self.shown} does not resolve to the peer"

@@ -11,8 +11,8 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome, RuleRef
+from stallscope.policy.case import Case
 from stallscope.policy.cilium_attribution import deciding
-from stallscope.policy.evaluate import Case
 from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS, SERVICE_ACCOUNT, label_filter
 from stallscope.policy.ir import Clause
 from stallscope.policy.namespaces import Namespaces

@@ -15,105 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stallscope.model.traffic import Direction, DirectionVerdict, NearMiss, Outcome, Protocol, RuleRef
-from stallscope.policy.ir import Action, Block, Clause, Match, Tier
-from stallscope.policy.portset import Interval, covers, describe, intervals
-from stallscope.policy.view import View
-
-EVERY_PORT: tuple[Interval, ...] = ((0, 65535),)
-NEAREST = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """A block that selects the subject; `sure` is True or names the fact on which that depends."""
-
-    block: Block
-    sure: Match
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A clause whose peers match (or may match: `sure` names the fact), with the ports it covers."""
-
-    clause: Clause
-    tier: int
-    sure: Match
-    ports: tuple[Interval, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """Everything about one direction but the port: ready to be asked for any port of `protocol`."""
-
-    direction: Direction
-    subject: View
-    peer: View
-    destination: View
-    protocol: Protocol
-    tiers: Sequence[Tier]
-    selected: tuple[Selected, ...]
-    candidates: tuple[Candidate, ...]
-
-    @property
-    def port_sets(self) -> Iterator[tuple[Interval, ...]]:
-        return (c.ports for c in self.candidates)
-
-
-def prepare(
-    direction: Direction,
-    subject: View,
-    peer: View,
-    destination: View,
-    protocol: Protocol,
-    tiers: Sequence[Tier],
-    selected: tuple[Selected, ...],
-) -> Case:
-    """Match peers once; what remains depends on the port only."""
-    found = []
-    for choice in selected:
-        for clause in choice.block.clauses:
-            sure = _both(choice.sure, match_peers(clause, peer))
-            if sure is False:
-                continue
-            ports = EVERY_PORT if clause.ports is None else intervals(clause.ports, protocol, destination.named_ports)
-            if ports:
-                found.append(Candidate(clause, choice.block.tier, sure, ports))
-    found.sort(key=_rank)
-    return Case(
-        direction=direction,
-        subject=subject,
-        peer=peer,
-        destination=destination,
-        protocol=protocol,
-        tiers=tiers,
-        selected=selected,
-        candidates=tuple(found),
-    )
-
-
-def _rank(candidate: Candidate) -> tuple[object, ...]:
-    return (candidate.tier, candidate.clause.order, candidate.clause.action)
-
-
-def _both(left: Match, right: Match) -> Match:
-    if left is False or right is False:
-        return False
-    return right if left is True else left
-
-
-def match_peers(clause: Clause, peer: View) -> Match:
-    """Any of the clause's peers matches: True wins over unknown, unknown over False."""
-    if clause.peers is None:
-        return True
-    unknown: Match = False
-    for option in clause.peers:
-        found = option.match(peer)
-        if found is True:
-            return True
-        if found is not False:
-            unknown = unknown or found
-    return unknown
+from stallscope.model.traffic import DirectionVerdict, Outcome, RuleRef
+from stallscope.policy.case import Candidate, Case
+from stallscope.policy.ir import Action, Clause
+from stallscope.policy.portset import covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +57,10 @@ def decide(case: Case, port: int, attribution: Attribution = every_rule) -> Dire
     return DirectionVerdict(
         outcome=Outcome.DENIED,
         direction=case.direction,
-        isolating=isolating(case),
-        nearest=nearest(case),
+        isolating=case.selection.isolating,
+        nearest=case.nearest,
         reason=sure.reason,
     )
-
-
-def isolating(case: Case) -> tuple[RuleRef, ...]:
-    """The policies that isolate the subject, once each."""
-    return tuple(dict.fromkeys(s.block.ref for s in case.selected if s.block.isolates))
 
 
 def _walk(case: Case, matching: Sequence[Candidate], tier: int, facts: tuple[str, ...] = ()) -> Iterator[Ending]:
@@ -240,32 +140,3 @@ def _ending(action: Action, chosen: list[Candidate], facts: tuple[str, ...]) -> 
         return Ending(Outcome.DENIED, clauses, facts=facts)
     reason = min(((c.proxy_rank, c.proxied) for c in clauses if c.proxied), default=(0, ""))[1]
     return Ending(Outcome.PROXIED if reason else Outcome.ALLOWED, clauses, reason, facts)
-
-
-def nearest(case: Case) -> tuple[NearMiss, ...]:
-    """Allow rules that failed, most nearly matching first: wrong port before wrong peer, few failed labels first."""
-    misses: list[tuple[int, NearMiss]] = []
-    for choice in case.selected:
-        for clause in choice.block.clauses:
-            if clause.action is Action.ALLOW:
-                misses.append(_miss(case, clause))
-    misses.sort(key=lambda m: m[0])
-    unique = {m.rule: m for _, m in reversed(misses)}
-    return tuple(m for m in dict.fromkeys(m for _, m in misses) if unique[m.rule] is m)[:NEAREST]
-
-
-def _miss(case: Case, clause: Clause) -> tuple[int, NearMiss]:
-    peers_fit = match_peers(clause, case.peer) is not False
-    ports_fit = clause.ports is None or bool(intervals(clause.ports, case.protocol, case.destination.named_ports))
-    if peers_fit:
-        if clause.ports is None:
-            return 0, NearMiss(rule=clause.ref, why="depends on a fact that is not known")
-        why = f"it admits this peer, but only on {describe(clause.ports)}"
-        return (0 if ports_fit else 1), NearMiss(rule=clause.ref, why=why)
-    if not clause.peers:
-        return 20, NearMiss(rule=clause.ref, why="it names no peer, so it admits nobody")
-    distance, part = min((p.why_not(case.peer) for p in clause.peers), key=lambda x: x[0])
-    ports = "" if clause.ports is None else f" (and it opens only {describe(clause.ports)})"
-    return 2 + distance + (0 if ports_fit else 4), NearMiss(
-        rule=clause.ref, why=f"it does not admit this peer: {part}{ports}"
-    )

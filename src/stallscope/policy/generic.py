@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome
+from stallscope.policy.case import Case
 from stallscope.policy.cilium_engine import parse_address
-from stallscope.policy.evaluate import Case
 from stallscope.policy.namespaces import Namespaces
 from stallscope.policy.portset import covers
 from stallscope.policy.program import Engine

@@ -50,9 +50,8 @@ def excludes_topology(version: tuple[int, ...]) -> bool:
     """Whether this Cilium release leaves ``topology.kubernetes.io/*`` out of identity; empty = current, so yes."""
     if not version:
         return True
-    if version[:2] == (1, 18):
-        return version >= TOPOLOGY_EXCLUDED[0]
-    return version >= TOPOLOGY_EXCLUDED[1]
+    full = (*version, 0, 0)[:3]
+    return full >= (TOPOLOGY_EXCLUDED[0] if full[:2] == (1, 18) else TOPOLOGY_EXCLUDED[1])
 
 
 class LabelFilter:

@@ -35,8 +35,12 @@ class Peer(Shape):
 
     def match(self, view: View) -> Match: ...
 
-    def why_not(self, view: View) -> tuple[int, str]:
-        """How far from matching (0 is nearest) and the part that failed, in words about "the peer"."""
+    def distance(self, view: View) -> int:
+        """How far a peer that does not match is from matching; small is near."""
+        ...
+
+    def why_not(self, view: View) -> str:
+        """The part that failed, in words about "the peer"."""
         ...
 
 

@@ -45,12 +45,14 @@ class SelectorPeer:
     def match(self, view: View) -> Match:
         return self.selector.match(view)
 
-    def why_not(self, view: View) -> tuple[int, str]:
-        failed = self.selector.failing(view)
+    def distance(self, view: View) -> int:
+        return len(self.selector.failing(view)) if view.is_pod else 9
+
+    def why_not(self, view: View) -> str:
         if not view.is_pod:
-            return 9, f"the peer is not a pod; the rule selects pods with {self.selector}"
+            return f"the peer is not a pod; the rule selects pods with {self.selector}"
         carried = dict(view.endpoint.labels)
-        return len(failed), "; ".join(has_not(t.need.key, str(t), view.bare, carried) for t in failed)
+        return "; ".join(has_not(t.need.key, str(t), view.bare, carried) for t in self.selector.failing(view))
 
 
 def has_not(key: str, wanted: str, labels: Mapping[str, str], carried: Mapping[str, str] = EMPTY) -> str:
@@ -94,13 +96,14 @@ class CidrPeer:
             return True
         return f"the peer's address (the rule names {self})"
 
-    def why_not(self, view: View) -> tuple[int, str]:
-        if view.address is None:
-            if self.pods:
-                return 5, f"the peer's address is not known to be in {self}"
-            kind = "pods" if view.is_pod else "nodes"
-            return 8, f"{self} never matches {kind} here: the engine knows them by identity, not by address"
-        return 5, f"the peer's address is not in {self}"
+    def distance(self, view: View) -> int:
+        return 5 if view.address is not None or self.pods else 8
+
+    def why_not(self, view: View) -> str:
+        if view.address is not None or self.pods:
+            return f"the peer's address is not in {self}"
+        kind = "pods" if view.is_pod else "nodes"
+        return f"{self} never matches {kind} here: the engine knows them by identity, not by address"
 
     def __str__(self) -> str:
         return str(self.network) + (f" except {', '.join(map(str, self.excepts))}" if self.excepts else "")
@@ -149,8 +152,11 @@ class EntityPeer:
             return not CLUSTER_RESERVED.isdisjoint(view.reserved)
         return not ENTITY_RESERVED[self.entity].isdisjoint(view.reserved)
 
-    def why_not(self, _view: View) -> tuple[int, str]:
-        return 6, f'the peer is not in entity "{self.entity}"'
+    def distance(self, _view: View) -> int:
+        return 6
+
+    def why_not(self, _view: View) -> str:
+        return f'the peer is not in entity "{self.entity}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +177,11 @@ class FactPeer:
             return self.fact if self.pods else False
         return self.fact if _outside(view) else False
 
-    def why_not(self, _view: View) -> tuple[int, str]:
-        return 7, f"it depends on {self.fact}, which is never a pod or node"
+    def distance(self, _view: View) -> int:
+        return 7
+
+    def why_not(self, _view: View) -> str:
+        return f"it depends on {self.fact}, which is never a pod or node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,20 +215,33 @@ class PodPeer:
             unknown = "" if found is True else str(found)
         return (unknown or True) if self.pods.matches(view.labels) else False
 
-    def why_not(self, view: View) -> tuple[int, str]:
+    def _failed(self, view: View) -> tuple[list[Requirement], list[Requirement]]:
+        """Requirements of the namespace and of the pod that do not hold."""
+        spaces = self.namespaces.requirements if self.namespaces is not None else ()
+        return (
+            [r for r in spaces if not r.matches(view.namespace_labels)],
+            [r for r in self.pods.requirements if not r.matches(view.labels)],
+        )
+
+    def _elsewhere(self, view: View) -> bool:
+        return self.namespaces is None and view.namespace != self.namespace
+
+    def distance(self, view: View) -> int:
+        if not view.is_pod or (view.endpoint.host_network and not self.host_network):
+            return 9
+        spaces, pods = self._failed(view)
+        return len(spaces) + len(pods) + self._elsewhere(view)
+
+    def why_not(self, view: View) -> str:
         if not view.is_pod:
-            return 9, "the peer is not a pod"
+            return "the peer is not a pod"
         if view.endpoint.host_network and not self.host_network:
-            return 9, "the peer uses the host network"
-        failed = [r for r in self.pods.requirements if not r.matches(view.labels)]
-        parts = [has_not(r.key, str(r), view.labels) for r in failed]
-        if self.namespaces is None:
-            if view.namespace != self.namespace:
-                parts.insert(0, f"the peer is in namespace {view.namespace}, the rule selects pods of {self.namespace} only")
-        else:
-            bad = [r for r in self.namespaces.requirements if not r.matches(view.namespace_labels)]
-            parts[:0] = [_namespace_lacks(r, view) for r in bad]
-        return len(parts), "; ".join(parts)
+            return "the peer uses the host network"
+        spaces, pods = self._failed(view)
+        parts = [_namespace_lacks(r, view) for r in spaces] + [has_not(r.key, str(r), view.labels) for r in pods]
+        if self._elsewhere(view):
+            parts.insert(0, f"the peer is in namespace {view.namespace}, the rule selects pods of {self.namespace} only")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +262,11 @@ class NodePeer:
             return False if not (end.host_network or NODES & view.reserved) else "the labels of the peer's node"
         return self.nodes.matches(dict(end.node_labels))
 
-    def why_not(self, _view: View) -> tuple[int, str]:
-        return 9, f"the peer is not a node with {self.nodes}"
+    def distance(self, _view: View) -> int:
+        return 9
+
+    def why_not(self, _view: View) -> str:
+        return f"the peer is not a node with {self.nodes}"
 
 
 def _namespace_lacks(need: Requirement, view: View) -> str:

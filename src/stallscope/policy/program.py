@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome, PeerEdge, PortRange, Protocol, Verdict
-from stallscope.policy.evaluate import Attribution, Case, Selected, decide, every_rule, prepare
+from stallscope.policy.case import Case, Selected, Selection, prepare, select
+from stallscope.policy.evaluate import Attribution, decide, every_rule
 from stallscope.policy.ir import Block, Tier
 from stallscope.policy.portset import cut
 from stallscope.policy.relevance import relevance
@@ -64,7 +65,7 @@ class Program:
         self._index: dict[object, list[Block]] = {}
         self.relevance = relevance(self.blocks, pods_by_address=engine.pods_by_address, nodes=engine.nodes)
         self._views: dict[Key, View] = {}
-        self._selected: dict[tuple[Direction, Key], tuple[Selected, ...]] = {}
+        self._selected: dict[tuple[Direction, Key], Selection] = {}
         self._cases: dict[object, Case] = {}
         self._pairs: dict[object, Verdict] = {}
         self._ranges: dict[object, tuple[tuple[PortRange, Verdict], ...]] = {}
@@ -81,12 +82,12 @@ class Program:
             found = self._views[key] = replace(self.engine.view(endpoint), key=key)
         return found
 
-    def selected(self, direction: Direction, view: View) -> tuple[Selected, ...]:
-        """The blocks that select this end, in the order the policies were given."""
+    def selected(self, direction: Direction, view: View) -> Selection:
+        """The blocks that select this end."""
         key = (direction, view.key)
         found = self._selected.get(key)
         if found is None:
-            found = self._selected[key] = tuple(self._select(direction, view))
+            found = self._selected[key] = select(self._select(direction, view))
         return found
 
     def _select(self, direction: Direction, view: View) -> list[Selected]:
@@ -95,12 +96,11 @@ class Program:
             chosen.extend(self._index.get((direction, namespace, None), ()))
             for pair in view.bare.items():
                 chosen.extend(self._index.get((direction, namespace, pair), ()))
-        found = [Selected(b, sure) for b in chosen if (sure := b.subject.match(view)) is not False]
-        return sorted(found, key=lambda s: (s.block.policy.ref, s.block.ref.spec))
+        return [Selected(b, sure) for b in chosen if (sure := b.subject.match(view)) is not False]
 
     def policies_of(self, view: View) -> tuple[KubeObject, ...]:
         """The policies that select this end in any direction."""
-        return tuple(dict.fromkeys(s.block.policy for d in Direction for s in self.selected(d, view)))
+        return tuple(dict.fromkeys(s.block.policy for d in Direction for s in self.selected(d, view).chosen))
 
     def evaluate(self, edge: PeerEdge) -> Verdict:
         """The verdict of one edge."""
