@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TextIO
@@ -50,7 +48,11 @@ def width_of(stream: TextIO) -> int:
     """Columns to write for: the terminal's (40 to 140), else `LOG_WIDTH`."""
     if not is_terminal(stream):
         return LOG_WIDTH
-    return max(40, min(140, shutil.get_terminal_size((80, 24)).columns))
+    try:
+        columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 80
+    return max(40, min(140, columns))
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
@@ -89,6 +91,8 @@ def progress(text: str, *, shown: bool, delay: float = 0.6) -> Iterator[None]:
     if not (shown and is_terminal(sys.stderr)):
         yield
         return
+    import threading
+
     started = threading.Event()
 
     def show() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from stallscope.cli.console import is_terminal, speaks_unicode, wants_color, width_of, write
 from stallscope.cli.options import FORMATS
 from stallscope.errors import UsageError
 from stallscope.model.source import Location
+from stallscope.records import dataclass
 from stallscope.render.formats import render
 from stallscope.render.report import Look, Report, SourceCache
 
@@ -112,6 +112,8 @@ def replace_file(file: str, text: str) -> None:
     Write `text` to a temporary file beside `file` and rename it, so that nobody ever reads half a report. Devices and
     pipes are written in place. Raises UsageError when that fails.
     """
+    import tempfile
+
     path = Path(file)
     data = text.encode("utf-8", "backslashreplace")
     try:

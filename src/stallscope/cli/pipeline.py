@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from stallscope.errors import NothingToCheck
 from stallscope.findings import Finding, Severity
 from stallscope.judge.inputs import Inputs, ProblemKind
 from stallscope.model.kube import DEFAULT_NAMESPACE
+from stallscope.records import dataclass
 from stallscope.render.report import Report, numbered
 from stallscope.rules import registry
 
