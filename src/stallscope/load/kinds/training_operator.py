@@ -124,6 +124,11 @@ def launches_of(plans: tuple[RolePlan, ...], family: Family) -> dict[str, Launch
     return {p.role.name: launch_of(p.role.template.spec, family.container) for p in plans}
 
 
+def _service_labels(plan: RolePlan) -> dict[str, str]:
+    """What CreateNewService selects by: the job's and the replica type's labels, not job-role."""
+    return {k: v for k, v in plan.role.added_labels.items() if k != f"{PREFIX}/job-role"}
+
+
 def replica_services(obj: KubeObject, family: Family, plans: tuple[RolePlan, ...], limit: int) -> tuple[JobService, ...]:
     """One headless Service a replica, named like its pod and selecting only it (service.go CreateNewService)."""
     if sum(p.role.replicas for p in plans) > limit:
@@ -132,7 +137,7 @@ def replica_services(obj: KubeObject, family: Family, plans: tuple[RolePlan, ...
         JobService(
             name=f"{obj.name}-{plan.role.name.lower()}-{index}",
             namespace=obj.namespace,
-            selector={**plan.role.added_labels, f"{PREFIX}/replica-index": str(index)},
+            selector={**_service_labels(plan), f"{PREFIX}/replica-index": str(index)},
             publish_not_ready=False,
             ports=(family.port_in(plan),),
         )
