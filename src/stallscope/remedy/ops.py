@@ -35,13 +35,17 @@ class SetKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendItem:
-    """Append `item` to the list at `route` (created when absent or null). An equal item is not added twice."""
+    """
+    Append `item` to the list at `route` (created when absent or null). An item that is there is not added again: an equal
+    one, or, with `by`, one that has the same values under those keys.
+    """
 
     file: str
     document: int
     route: Route
     item: Any
     first: str = ""
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +77,9 @@ def set_key(obj: KubeObject, route: Route, value: Any, *, first: str = "") -> Se
     return SetKey(file=obj.file, document=obj.document, route=(*obj.prefix, *route), value=value, first=first)
 
 
-def append_item(obj: KubeObject, route: Route, item: Any, *, first: str = "") -> AppendItem:
+def append_item(obj: KubeObject, route: Route, item: Any, *, first: str = "", by: tuple[str, ...] = ()) -> AppendItem:
     """`AppendItem` at a route of an object."""
-    return AppendItem(file=obj.file, document=obj.document, route=(*obj.prefix, *route), item=item, first=first)
+    return AppendItem(file=obj.file, document=obj.document, route=(*obj.prefix, *route), item=item, first=first, by=by)
 
 
 def replace_scalar(obj: KubeObject, route: Route, old: Any, value: Any) -> ReplaceScalar:
@@ -93,10 +97,15 @@ def apply(tree: Any, edit: Edit) -> Any:
     match edit:
         case SetKey(route=route, value=value, first=first):
             return _update(tree, route, lambda old: _set(old, value, route), first=first)
-        case AppendItem(route=route, item=item, first=first):
-            return _update(tree, route, lambda old: _append(old, item, route), first=first)
+        case AppendItem(route=route, item=item, first=first, by=by):
+            return _update(tree, route, lambda old: _append(old, item, route, by), first=first)
         case ReplaceScalar(route=route, old=expected, value=value):
             return _update(tree, route, lambda old: _replace(old, expected, value, route), create=False)
+
+
+def replaced(tree: Any, route: Route, value: Any) -> Any:
+    """`tree` with another scalar at `route`, whatever is there now. Raises PatchRefused when nothing is."""
+    return _update(tree, route, lambda old: old if same(old, value) else value, create=False)
 
 
 class _Absent:
@@ -138,12 +147,19 @@ def _set(old: Any, value: Any, route: Route) -> Any:
     raise PatchRefused(f"{show_route(route)} is already set to something else")
 
 
-def _append(old: Any, item: Any, route: Route) -> Any:
+def _append(old: Any, item: Any, route: Route, by: tuple[str, ...]) -> Any:
     if isinstance(old, _Absent) or old is None:
         return [item]
     if not isinstance(old, list):
         raise PatchRefused(f"{show_route(route)} is no list")
-    return old if any(same(item, known) for known in old) else [*old, item]
+    return old if any(is_it(item, known, by) for known in old) else [*old, item]
+
+
+def is_it(item: Any, known: Any, by: tuple[str, ...]) -> bool:
+    """Whether `known` is the item meant: equal, or equal under the keys `by`."""
+    if by and isinstance(known, Mapping):
+        return all(same(item.get(key), known.get(key)) for key in by)
+    return same(item, known)
 
 
 def _replace(old: Any, expected: Any, value: Any, route: Route) -> Any:

@@ -1,0 +1,194 @@
+"""Keep a job in one zone: choose a strategy, try it on the placement engine, record it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stallscope.errors import PatchRefused
+from stallscope.judge.result import JobJudgement, Judgement
+from stallscope.model.topology import Topology
+from stallscope.model.workload import TrainingJob
+from stallscope.remedy.bench import Bench
+from stallscope.remedy.groups import group_of
+from stallscope.remedy.model import Choices, Plan, Remedy, Strategy, Unfixed
+from stallscope.remedy.native import plan_native
+from stallscope.remedy.ops import Op
+from stallscope.remedy.portable import portable_edits
+from stallscope.remedy.roles import movable
+from stallscope.remedy.settle import settled
+from stallscope.remedy.specedits import JobEdits, write
+from stallscope.remedy.spread import over_hosts
+from stallscope.remedy.zones import ZoneFit, fit_zones, follow_peers, pin_edits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    job: TrainingJob
+    judgement: Judgement
+    topology: Topology | None
+    choices: Choices
+    fits: tuple[ZoneFit, ...]
+
+    @property
+    def holding(self) -> tuple[ZoneFit, ...]:
+        """Zones that hold the job, only the user's when one was named."""
+        wanted = self.choices.zone
+        return tuple(f for f in self.fits if f.holds and wanted in ("", f.zone))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    slug: str
+    title: str
+    assumptions: tuple[str, ...] = ()
+    unproved: tuple[str, ...] = ()
+
+
+def plan_colocation(
+    bench: Bench, judged: JobJudgement, judgement: Judgement, rules: Sequence[str], choices: Choices
+) -> Plan:
+    """The first strategy that works, recorded on `bench`; else why none does."""
+    job = judged.job
+    topology = judgement.topology if judgement.topology and judgement.topology.nodes else None
+    fits = fit_zones(job, topology, choices.coordinator, force=bool(choices.zone)) if topology else ()
+    case = _Case(job=job, judgement=judgement, topology=topology, choices=choices, fits=fits)
+    reasons: list[str] = []
+    for strategy in _order(case):
+        attempt = bench.fork()
+        before = len(attempt.done)
+        try:
+            draft = strategy(attempt, case)
+        except PatchRefused as refused:
+            reasons.append(refused.message)
+            continue
+        made = tuple(attempt.done[before:])
+        bench.adopt(attempt)
+        if not made:
+            return Plan(unfixed=(Unfixed(job=job.ref, rules=tuple(rules), reason="the manifest says it already"),))
+        return Plan(remedies=(_remedy(case, draft, rules, made),))
+    return Plan(unfixed=(Unfixed(job=job.ref, rules=tuple(rules), reason="; ".join(dict.fromkeys(reasons))),))
+
+
+def _remedy(case: _Case, draft: _Draft, rules: Sequence[str], made: tuple[Op, ...]) -> Remedy:
+    return Remedy(
+        slug=draft.slug,
+        title=draft.title,
+        job=case.job.ref,
+        rules=tuple(rules),
+        ops=made,
+        assumptions=draft.assumptions,
+        unproved=(*draft.unproved, *_unproved(case)),
+    )
+
+
+def _order(case: _Case) -> tuple[Callable[[Bench, _Case], _Draft], ...]:
+    """
+    ``auto``: the gang in use when the input shows that it can; else the pin, which is the smallest and depends on nothing;
+    portable affinity where a pin cannot say it (no zone known, several groups that may use several zones).
+    """
+    match case.choices.strategy:
+        case Strategy.PIN:
+            return (_pin,)
+        case Strategy.PORTABLE:
+            return (_portable,)
+        case Strategy.NATIVE:
+            return (_native,)
+    known = case.topology is not None or case.choices.zone
+    return (_native_if_certain, _pin, _portable) if known and case.job.copies == 1 else (_native_if_certain, _portable, _pin)
+
+
+def _pin(bench: Bench, case: _Case) -> _Draft:
+    if case.topology is None:
+        zone = case.choices.zone
+        if not zone:
+            raise PatchRefused("a pin needs a zone: give --zone, or --nodes to find one that holds the job")
+        lacking = {r.name: follow_peers(case.job, r) for r in movable(case.job)}
+        edits = settled(case.job, None, pin_edits(case.job, zone, lacking, force=True), pinned=True)
+    else:
+        fit = _best(case)
+        zone, edits = fit.zone, fit.pin or JobEdits()
+    edits = _with_host_spread(case, edits)
+    write(bench, case.job, edits)
+    return _Draft(
+        slug="pin-zone",
+        title=f"pin {_names(case)} to {zone}{_tolerating(edits)}",
+        assumptions=(f"{zone} is a zone of every cluster this manifest goes to",),
+    )
+
+
+def _portable(bench: Bench, case: _Case) -> _Draft:
+    job, version = case.job, case.judgement.facts.kubernetes_version
+    if case.topology is None:
+        zones: tuple[str, ...] = (case.choices.zone,) if case.choices.zone else ()
+        lacking = {r.name: follow_peers(job, r) for r in movable(job)}
+        assumptions: tuple[str, ...] = ("whichever zone the first pod takes holds the whole job",)
+    else:
+        holding = case.holding or (_best(case),)
+        zones = tuple(sorted(f.zone for f in holding))
+        lacking = {
+            r.name: tuple({str(t): t for f in holding for t in f.tolerations.get(r.name, ())}.values()) for r in movable(job)
+        }
+        assumptions = ()
+    edits = settled(job, case.topology, portable_edits(job, zones, lacking, version), pinned=False)
+    edits = _with_host_spread(case, edits)
+    write(bench, job, edits)
+    where = f", within {', '.join(zones)}" if zones else ""
+    return _Draft(
+        slug="zone-affinity",
+        title=f"keep {_names(case)} in one zone by podAffinity{where}{_tolerating(edits)}",
+        assumptions=assumptions,
+    )
+
+
+def _native(bench: Bench, case: _Case, *, certain: bool = False) -> _Draft:
+    found = plan_native(bench, case.job, case.judgement, certain=certain)
+    return _Draft(slug="gang-topology", title=found.title, assumptions=found.assumptions, unproved=found.unproved)
+
+
+def _native_if_certain(bench: Bench, case: _Case) -> _Draft:
+    return _native(bench, case, certain=True)
+
+
+def _best(case: _Case) -> ZoneFit:
+    """The zone to use. Raises PatchRefused saying what each zone lacks."""
+    if case.choices.zone and case.choices.zone not in {f.zone for f in case.fits}:
+        raise PatchRefused(f"no node is in zone {case.choices.zone}")
+    if case.holding:
+        return case.holding[0]
+    if not case.fits:
+        raise PatchRefused("no node carries the zone label")
+    tried = [f for f in case.fits if case.choices.zone in ("", f.zone)]
+    raise PatchRefused("no zone holds the job: " + "; ".join(f"{f.zone}: {f.why_not}" for f in tried))
+
+
+def _with_host_spread(case: _Case, edits: JobEdits) -> JobEdits:
+    """A preference for one rank a node, which also replaces the scheduler's built-in spreading over zones."""
+    if not case.choices.spread_hosts:
+        return edits
+    spread = over_hosts(group_of(case.job))
+    return JobEdits(specs={name: (*own, spread) for name, own in edits.specs.items()}, labels=edits.labels)
+
+
+def _names(case: _Case) -> str:
+    names = [r.name for r in movable(case.job)]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _tolerating(edits: JobEdits) -> str:
+    roles = [n for n, changes in edits.specs.items() if any(e.route == ("tolerations",) for e in changes)]
+    return f"; toleration for {', '.join(roles)}" if roles else ""
+
+
+def _unproved(case: _Case) -> tuple[str, ...]:
+    found = []
+    if case.job.gang is None:
+        found.append("without a gang another workload can take nodes between two of this job's pods")
+    if case.topology is None:
+        found.append("no nodes were given: that the zone holds the job was not checked")
+    else:
+        source = case.topology.source or "the node list"
+        found.append(f"free capacity is that of {source}; it may have changed since")
+    if case.job.copies > 1:
+        found.append(f"capacity was judged for one of {case.job.copies} groups")
+    return tuple(found)

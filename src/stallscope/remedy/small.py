@@ -1,0 +1,150 @@
+"""The fixes of one line or two: mesh opt-out, shared memory, NCCL's interface, names of pods that are not ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from stallscope.errors import PatchRefused
+from stallscope.findings import Finding
+from stallscope.judge.result import Judgement
+from stallscope.model.kube import KubeObject
+from stallscope.model.source import as_list, as_str, dig
+from stallscope.model.workload import Role, TrainingJob
+from stallscope.remedy import templates
+from stallscope.remedy.bench import Bench
+from stallscope.remedy.model import Plan, Remedy, Unfixed
+from stallscope.remedy.roles import present
+
+_SHM = "/dev/shm"  # noqa: S108
+#: Mesh -> where its opt-out stands on the pod template, and what it says (istio.io, linkerd.io).
+_OPT_OUT = {
+    "Istio": ("labels", "sidecar.istio.io/inject", "false"),
+    "Istio ambient": ("labels", "istio.io/dataplane-mode", "none"),
+    "Linkerd": ("annotations", "linkerd.io/inject", "disabled"),
+}
+
+
+def plan_small(bench: Bench, job: TrainingJob, judgement: Judgement, findings: list[Finding]) -> Plan:
+    """One remedy a finding that has a small fix."""
+    plan = Plan()
+    for finding in findings:
+        planner = _PLANNERS.get(finding.rule)
+        if planner is None:
+            continue
+        attempt = bench.fork()
+        before = len(attempt.done)
+        try:
+            title = planner(attempt, job, judgement, finding)
+        except PatchRefused as refused:
+            plan += Plan(unfixed=(Unfixed(job=job.ref, rules=(finding.rule,), reason=refused.message, hint=finding.help),))
+            continue
+        made = tuple(attempt.done[before:])
+        if title and made:
+            bench.adopt(attempt)
+            assumptions = _ASSUMED.get(finding.rule, ())
+            slug = _SLUGS[finding.rule]
+            remedy = Remedy(slug=slug, title=title, job=job.ref, rules=(finding.rule,), ops=made, assumptions=assumptions)
+            plan += Plan((remedy,))
+    return plan
+
+
+def _mesh(bench: Bench, job: TrainingJob, _: Judgement, finding: Finding) -> str:
+    found = _OPT_OUT.get(finding.key)
+    if found is None:
+        return ""
+    section, key, value = found
+    for role in present(job):
+        if not role.template.patchable and role.template.overlay is None:
+            continue
+        now = (role.template.labels if section == "labels" else role.template.annotations).get(key)
+        if now is None:
+            templates.metadata_set(bench, role, section, {key: value})
+        elif now != value:
+            bench.replace(role.template.source, (*role.template.route, "metadata", section, key), value)
+    return f"every pod template opts out of {finding.key} ({section[:-1]} {key}: {value})"
+
+
+def _shm(bench: Bench, job: TrainingJob, _: Judgement, finding: Finding) -> str:
+    if not finding.fixable:
+        return ""
+    role, name = _role_and_rest(job, finding.key)
+    containers = as_list(role.template.spec.get("containers"))
+    index = next((i for i, c in enumerate(containers) if dig(c, "name") == name), None)
+    if index is None:
+        return ""
+    volume = _memory_volume(role)
+    if volume is None:
+        volume = "dshm" if "dshm" not in _volumes(role) else "stallscope-shm"
+        templates.spec_append(bench, role, ("volumes",), {"name": volume, "emptyDir": {"medium": "Memory"}})
+    templates.spec_append(bench, role, ("containers", index, "volumeMounts"), {"name": volume, "mountPath": _SHM})
+    return f"a memory volume at {_SHM} for {name} of {role.name}"
+
+
+def _volumes(role: Role) -> list[str]:
+    return [as_str(dig(v, "name")) for v in as_list(role.template.spec.get("volumes"))]
+
+
+def _memory_volume(role: Role) -> str | None:
+    volumes = as_list(role.template.spec.get("volumes"))
+    return next((as_str(dig(v, "name")) for v in volumes if dig(v, "emptyDir", "medium") == "Memory"), None)
+
+
+def _interface(bench: Bench, job: TrainingJob, _: Judgement, finding: Finding) -> str:
+    role, name = _role_and_rest(job, finding.key)
+    changed = []
+    for c, container in enumerate(as_list(role.template.spec.get("containers"))):
+        for e, entry in enumerate(as_list(dig(container, "env"))):
+            old = dig(entry, "value")
+            place = role.template.at("spec", "containers", c, "env", e, "value")
+            if dig(entry, "name") == name and isinstance(old, str) and finding.primary == place:
+                new = _interface_value(name, old)
+                templates.spec_replace(bench, role, ("containers", c, "env", e, "value"), new)
+                changed.append(new)
+    return f"{name}={changed[0]} in {role.name}" if changed else ""
+
+
+def _interface_value(name: str, old: str) -> str:
+    """An exclusion gets loopback back (NCCL's own default excludes it); anything else becomes the pod's interface."""
+    if old.startswith("^") and name.startswith("NCCL"):
+        return "^lo," + old[1:]
+    return "eth0"
+
+
+def _not_ready(bench: Bench, job: TrainingJob, judgement: Judgement, finding: Finding) -> str:
+    if not finding.key.startswith("unready:"):
+        return ""
+    service = next((o for o in _services(judgement, job) if o.at("spec") == finding.primary), None)
+    if service is None:
+        return ""
+    bench.set(service, ("spec", "publishNotReadyAddresses"), True)
+    return f"{service.ref} publishes the names of pods that are not ready"
+
+
+def _services(judgement: Judgement, job: TrainingJob) -> Iterator[KubeObject]:
+    return (o for o in judgement.inputs.objects if o.kind == "Service" and o.namespace == job.namespace)
+
+
+def _role_and_rest(job: TrainingJob, key: str) -> tuple[Role, str]:
+    role, _, rest = key.partition(":")
+    try:
+        return job.role(role), rest
+    except KeyError as error:
+        raise PatchRefused(f"{job.ref} has no role {role}") from error
+
+
+_PLANNERS: Mapping[str, Callable[[Bench, TrainingJob, Judgement, Finding], str]] = {
+    "STL206": _mesh,
+    "STL301": _interface,
+    "STL302": _shm,
+    "STL308": _not_ready,
+}
+_SLUGS = {
+    "STL206": "mesh-opt-out",
+    "STL301": "nccl-interface",
+    "STL302": "shared-memory",
+    "STL308": "publish-not-ready",
+}
+_ASSUMED: Mapping[str, tuple[str, ...]] = {
+    "STL301": ("the pods' interface is eth0, as on nearly every CNI",),
+    "STL302": ("what is written to /dev/shm counts against the container's memory limit",),
+}
