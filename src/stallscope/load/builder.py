@@ -86,7 +86,7 @@ class Builder:
                 if event.anchor is not None:
                     anchors[event.anchor] = (value, 1)
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
-                if node.flow or not node:
+                if node.flow:  # libyaml ends a block collection at the next token; its last child knows better
                     end = event.end_mark.index + shift
                 if special is not None:
                     marks = list(chain.from_iterable(special[k] for k in node))

@@ -204,10 +204,16 @@ class _Reader:
                 end=end,
                 file=self.file,
                 places=self.places,
-                rendered_from=helm_source(self.text, self._begun, start),
+                rendered_from=helm_source(self.text, self._comments_from(begin), start),
             )
         )
         self._index += 1
+
+    def _comments_from(self, begin: int) -> int:
+        """Where the comments above a document begin: at its ``---``, or behind what was read before."""
+        if self.text.startswith("---", self._begun):
+            return self._begun
+        return max(begin, self.documents[-1].end if self.documents else 0)
 
     def _blame_template(self) -> None:
         """What broke a template is that it is one: one complaint in place of all."""

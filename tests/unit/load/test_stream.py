@@ -200,6 +200,13 @@ def test_merge_of_a_list_takes_the_first() -> None:
     assert tree["c"] == {"x": 1, "z": 2}
 
 
+def test_merging_nothing() -> None:
+    text = "a:\n  <<: {}\n\nb: 1\n"
+    tree = one(text)
+    assert tree == {"a": {}, "b": 1}
+    assert cut(text, tree["a"].span) == "<<: {}"
+
+
 def test_a_quoted_merge_key_is_a_key() -> None:
     assert one('a: {"<<": {b: 1}}') == {"a": {"<<": {"b": 1}}}
 
