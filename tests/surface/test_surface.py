@@ -46,6 +46,65 @@ def test_flags(verb) -> None:
     assert [name for names in words for name in names] == FLAGS[verb]
 
 
+RULES = {
+    "STL101": "job-can-split",
+    "STL102": "coordinator-cannot-tolerate",
+    "STL103": "role-unschedulable",
+    "STL104": "spread-forces-split",
+    "STL105": "affinity-deadlock",
+    "STL106": "constraint-pins-nothing",
+    "STL107": "zone-labels-missing",
+    "STL108": "zone-lock-in",
+    "STL109": "exclusive-topology-forces-zones",
+    "STL110": "leftover-label",
+    "STL201": "peer-denied",
+    "STL202": "rendezvous-denied",
+    "STL203": "only-rendezvous-port-open",
+    "STL204": "dns-denied",
+    "STL205": "policy-selects-nothing",
+    "STL206": "mesh-sidecar-without-opt-out",
+    "STL207": "host-network-unjudged",
+    "STL208": "zone-label-policy-inert",
+    "STL209": "policy-rejected",
+    "STL210": "policy-not-enforced",
+    "STL211": "l7-on-collective-ports",
+    "STL212": "identity-explosion",
+    "STL213": "secondary-network-not-judged",
+    "STL214": "webhook-denied",
+    "STL215": "launcher-denied",
+    "STL216": "verdict-depends-on-zone",
+    "STL217": "service-port-denied",
+    "STL218": "api-server-denied",
+    "STL301": "nccl-interface-trap",
+    "STL302": "shm-too-small",
+    "STL303": "rendezvous-port-mismatch",
+    "STL304": "rendezvous-address-mismatch",
+    "STL305": "timeout-shorter-than-checkpoint",
+    "STL306": "rendezvous-port-in-ephemeral-range",
+    "STL307": "ineffective-nccl-setting",
+    "STL308": "headless-service-missing",
+    "STL309": "host-network-port-clash",
+    "STL401": "no-collective-telemetry",
+    "STL402": "flight-recorder-lost",
+    "STL403": "metrics-denied",
+    "STL404": "gpu-without-limit",
+    "STL901": "unreadable-input",
+    "STL902": "unrendered-template",
+    "STL903": "nothing-to-check",
+    "STL904": "duplicate",
+    "STL905": "invalid-job",
+    "STL906": "unsupported-kind",
+    "STL990": "unused-suppression",
+}
+
+
+def test_rule_ids_are_never_renamed_removed_or_reused() -> None:
+    from stallscope.rules.registry import RULES as REGISTERED
+
+    assert {**{r.id: r.slug for r in REGISTERED}, **RULES} == {r.id: r.slug for r in REGISTERED}
+    assert len({r.id for r in REGISTERED}) == len({r.slug for r in REGISTERED}) == len(REGISTERED)
+
+
 def test_words() -> None:
     assert FORMATS == ("text", "short", "json", "sarif", "junit", "github", "gitlab", "md")
     assert CNIS == ("cilium", "calico", "ovn", "antrea", "generic", "none")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,8 @@ from stallscope.cli.options import InputOptions
 from stallscope.cli.selection import Selection, parse_selection
 from stallscope.cli.sources import FileSources
 from stallscope.errors import NothingToCheck
-from stallscope.findings import Finding, Severity
-from stallscope.judge.inputs import Inputs, ProblemKind
+from stallscope.findings import Finding, Severity, Suppressed
+from stallscope.judge.inputs import Inputs, Problem, ProblemKind
 from stallscope.model.kube import DEFAULT_NAMESPACE
 from stallscope.records import dataclass
 from stallscope.render.report import Report, numbered
@@ -100,7 +100,7 @@ def narrow(analysis: Analysis, sources: FileSources, gate: Gate, accepted: Accep
     inputs = analysis.judgement.inputs
     enabled = gate.selection.enabled
     chosen = [f for f in analysis.findings if enabled(f.rule)]
-    directives = find_directives(inputs.objects, sources.text)
+    directives = find_directives(inputs.objects, sources.text, [p.location.file for p in inputs.problems])
     outcome = suppress(chosen, directives, known=known_rules(), enabled=enabled, strict=gate.strict)
     findings = (*outcome.kept, *(f for f in outcome.complaints if enabled(f.rule)))
     suppressed, stale = outcome.suppressed, 0
@@ -123,7 +123,15 @@ def narrow(analysis: Analysis, sources: FileSources, gate: Gate, accepted: Accep
         edges=judgement.edges,
         files=inputs.files,
         stale=stale,
+        unread=_unread(inputs.problems, suppressed) if enabled("STL901") else 0,
     )
+
+
+def _unread(problems: Sequence[Problem], suppressed: Sequence[Suppressed]) -> int:
+    """Unreadable inputs, less those whose finding somebody accepted."""
+    accepted = {(s.finding.primary.file, s.finding.primary.span.line) for s in suppressed if s.finding.rule == "STL901"}
+    unreadable = [p for p in problems if p.kind is ProblemKind.UNREADABLE]
+    return sum((p.location.file, p.location.span.line) not in accepted for p in unreadable)
 
 
 def _place(finding: Finding) -> tuple[str, int, int, str]:
@@ -136,7 +144,7 @@ def exit_code(report: Report, gate: Gate) -> int:
     ERROR when an input could not be read, else FINDINGS when one reaches --fail-on (or, with --strict, when something
     could not be judged). Input that holds nothing to judge is `require_jobs`' business.
     """
-    if any(p.kind is ProblemKind.UNREADABLE for p in report.problems):
+    if report.unread:
         return exitcodes.ERROR
     if gate.exit_zero:
         return exitcodes.CLEAN

@@ -22,9 +22,14 @@ class Suppression:
     complaints: tuple[Finding, ...]
 
 
-def find_directives(objects: Sequence[KubeObject], text_of: Callable[[str], str | None]) -> tuple[Directive, ...]:
-    """Every directive of the given objects and their files. `text_of` gives a file's text, None when it has none."""
-    by_file: dict[str, list[KubeObject]] = {}
+def find_directives(
+    objects: Sequence[KubeObject], text_of: Callable[[str], str | None], files: Iterable[str] = ()
+) -> tuple[Directive, ...]:
+    """
+    Every directive of the given objects, their files and `files` (those that hold no object: templates, broken YAML).
+    `text_of` gives a file's text, None when it has none.
+    """
+    by_file: dict[str, list[KubeObject]] = {file: [] for file in files}
     for obj in objects:
         by_file.setdefault(obj.file, []).append(obj)
     found: list[Directive] = []

@@ -34,7 +34,8 @@ class Report:
     """
     The outcome of one run. `findings` are in order of place; `suppressed` were accepted by comment, annotation or
     baseline. `policies`, `edges` and `files` count what was judged. `stale` counts baseline entries that match nothing
-    any more. `seconds` is wall time, for people only (None: not measured); no machine format contains it.
+    any more, `unread` the inputs that could not be read and that nobody accepted as such. `seconds` is wall time, for
+    people only (None: not measured); no machine format contains it.
     """
 
     version: str
@@ -48,6 +49,7 @@ class Report:
     edges: int = 0
     files: int = 0
     stale: int = 0
+    unread: int = 0
     seconds: float | None = None
 
     def count(self, severity: Severity) -> int:

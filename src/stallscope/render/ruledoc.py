@@ -85,28 +85,32 @@ def data(rule: Rule) -> dict[str, Any]:
 
 
 def table(rules: Iterable[Rule], look: Look) -> str:
-    """One line a rule: id, severity, slug, and the first sentence of what it finds."""
+    """One line a rule: id, severity, slug, and what it finds, as much as fits."""
     style = Style(look.color)
     rows = sorted(rules, key=lambda r: r.id)
     slugs = max((len(r.slug) for r in rows), default=0)
     lines = []
     for rule in rows:
-        head = f"{rule.id}  {rule.severity:<7}  {rule.slug:<{slugs}}  "
-        painted = f"{rule.id}  {style(rule.severity, f'{rule.severity:<7}')}  {rule.slug:<{slugs}}  "
-        what = " ".join(rule.what.split()).partition(". ")[0].rstrip(".")
-        if look.width - len(head) < 30:
-            lines.append(painted.rstrip())
-            continue
-        wrapped = wrap(what, look.width, first=head, rest=" " * len(head))
-        lines += [painted + wrapped[0][len(head) :], *wrapped[1:]]
+        head = f"{rule.id}  {style(rule.severity, f'{rule.severity:<7}')}  {rule.slug:<{slugs}}"
+        room = look.width - len(f"{rule.id}  warning  ") - slugs - 2
+        lines.append(f"{head}  {_shortened(_first_sentence(rule), room, look.unicode)}" if room >= 20 else head.rstrip())
     return "".join(x + "\n" for x in lines)
+
+
+def _first_sentence(rule: Rule) -> str:
+    return " ".join(rule.what.split()).partition(". ")[0].rstrip(".")
+
+
+def _shortened(text: str, room: int, unicode: bool) -> str:
+    dots = "…" if unicode else "..."
+    return text if len(text) <= room else text[: room - len(dots) + 1].rsplit(" ", 1)[0].rstrip(",;:") + dots
 
 
 def index(rules: Iterable[Rule]) -> str:
     """The rules as a Markdown table that links to their pages."""
     lines = ["| rule | severity | fix | finds |", "| --- | --- | --- | --- |"]
     for rule in sorted(rules, key=lambda r: r.id):
-        what = " ".join(rule.what.split()).partition(". ")[0].rstrip(".").replace("|", "\\|")
+        what = _first_sentence(rule).replace("|", "\\|")
         fix = "yes" if rule.fixable else ""
         lines.append(f"| [{rule.id}](rules/{rule.id}.md) {rule.slug} | {rule.severity} | {fix} | {what} |")
     return "\n".join(lines) + "\n"

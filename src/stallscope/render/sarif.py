@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -144,12 +143,7 @@ def _suppression(item: Suppressed) -> dict[str, Any]:
 def _invocation(report: Report) -> dict[str, Any]:
     notices = [_notice(p) for p in report.problems]
     notices += [{"level": "note", "message": {"text": f"not judged: {text}"}} for text in report.unjudged]
-    successful = not _unreadable(report.problems)
-    return {"executionSuccessful": successful, "toolExecutionNotifications": notices}
-
-
-def _unreadable(problems: Sequence[Problem]) -> bool:
-    return any(p.kind is ProblemKind.UNREADABLE for p in problems)
+    return {"executionSuccessful": report.unread == 0, "toolExecutionNotifications": notices}
 
 
 def _notice(problem: Problem) -> dict[str, Any]:

@@ -130,6 +130,20 @@ def test_bad_input_beside_good_does_not_hide_the_good(stallscope, place) -> None
     assert "error[STL201]" in done.out and "broken.yaml:" in done.out
 
 
+def test_unreadable_input_can_be_accepted_on_purpose(stallscope, place, monkeypatch) -> None:
+    from stallscope.rules.stl9xx_input.stl901_unreadable_input import RULE
+
+    monkeypatch.setattr(registry, "RULES", (*registry.RULES, RULE))
+    (place / "broken.yaml").write_text("apiVersion: v1\nkind: [\n")
+    args = ("check", ".", "--ignore", "STL2,STL3")
+    assert stallscope(*args).code == 2
+    assert stallscope(*args, "--ignore", "STL901").code == 0
+    with (place / "broken.yaml").open("a") as file:
+        file.write("# stallscope: ignore-file[STL901] a fixture that must not parse\n")
+    done = stallscope(*args)
+    assert done.code == 0 and "; 1 suppressed" in done.err
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [

@@ -43,7 +43,8 @@ def gate(**settings) -> Gate:
     ],
 )
 def test_exit_codes(findings, problems, unjudged, settings, code) -> None:
-    report = Report(version="0", findings=findings, problems=problems, unjudged=unjudged)
+    unread = sum(p.kind is ProblemKind.UNREADABLE for p in problems)
+    report = Report(version="0", findings=findings, problems=problems, unjudged=unjudged, unread=unread)
     assert exit_code(report, gate(**settings)) == code
 
 

@@ -34,7 +34,7 @@ def hostile(at) -> Report:
         help=EVIL,
     )
     problem = Problem(kind=ProblemKind.UNREADABLE, message=EVIL, location=Location(file=EVIL), hint=EVIL)
-    return Report(version="0", findings=(finding,), problems=(problem,), unjudged=(EVIL,))
+    return Report(version="0", findings=(finding,), problems=(problem,), unjudged=(EVIL,), unread=1)
 
 
 def our_schema(name: str) -> jsonschema.Draft202012Validator:
