@@ -156,7 +156,7 @@ class Both:
         return first if first is False else self.fact.fact
 
     def distance(self, view: View) -> int:
-        return 2 if self.peer is None else self.peer.distance(view)
+        return 0 if self.peer is None else self.peer.distance(view)
 
     def why_not(self, view: View) -> str:
         return self.fact.fact if self.peer is None else self.peer.why_not(view)

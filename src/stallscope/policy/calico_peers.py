@@ -76,6 +76,8 @@ class CalicoEntity:
         return True if self.nets is None else _any([n.match(view) for n in self.nets])
 
     def distance(self, view: View) -> int:
+        if self.match(view) is not False:
+            return 0
         return 1 if self._selected(view) is False else 3
 
     def why_not(self, view: View) -> str:

@@ -134,32 +134,40 @@ def match_peers(clause: Clause, peer: View) -> Match:
 
 def _near(case: Case) -> Iterator[NearMiss]:
     """Most nearly matching first: a wrong port before a wrong peer, few failed labels before many."""
-    ranked: dict[RuleRef, tuple[int, Clause]] = {}
+    ranked: dict[int, tuple[int, int, Clause]] = {}  # by rule: the clauses of one rule share its reference object
     for choice in case.selected:
         for clause in choice.block.clauses:
             if clause.action is Action.ALLOW:
-                place = _distance(case, clause)
-                if clause.ref not in ranked or place < ranked[clause.ref][0]:
-                    ranked[clause.ref] = (place, clause)
-    for _, clause in sorted(ranked.values(), key=lambda m: m[0])[:NEAREST]:
-        yield NearMiss(rule=clause.ref, why=_why(case, clause))
+                far = _peers_away(clause, case.peer)
+                place = (far + 1 if far else 0) + (0 if _ports_fit(case, clause) else 4 if far else 1)
+                best = ranked.get(id(clause.ref))
+                if best is None or place < best[0]:
+                    ranked[id(clause.ref)] = (place, far, clause)
+    for _, far, clause in sorted(ranked.values(), key=lambda m: m[0])[:NEAREST]:
+        yield NearMiss(rule=clause.ref, why=_why(case, clause, far))
 
 
 def _ports_fit(case: Case, clause: Clause) -> bool:
-    return clause.ports is None or bool(intervals(clause.ports, case.protocol, case.destination.named_ports))
+    """Whether the clause opens any port of this protocol at this destination."""
+    if clause.ports is None:
+        return True
+    for item in clause.ports:
+        plain = item.protocol is case.protocol and not item.name
+        if plain or item.interval(case.protocol, case.destination.named_ports) is not None:
+            return True
+    return False
 
 
-def _distance(case: Case, clause: Clause) -> int:
-    ports = 0 if _ports_fit(case, clause) else 4
-    if match_peers(clause, case.peer) is not False:
-        return ports // 4
-    if not clause.peers:
-        return 20
-    return 2 + ports + min(p.distance(case.peer) for p in clause.peers)
+def _peers_away(clause: Clause, peer: View) -> int:
+    if clause.peers is None:
+        return 0
+    if len(clause.peers) == 1:
+        return clause.peers[0].distance(peer)
+    return min((p.distance(peer) for p in clause.peers), default=18)
 
 
-def _why(case: Case, clause: Clause) -> str:
-    if match_peers(clause, case.peer) is not False:
+def _why(case: Case, clause: Clause, far: int) -> str:
+    if not far:
         return f"it admits this peer, but only on {describe(clause.ports or ())}"
     if not clause.peers:
         return "it names no peer, so it admits nobody"

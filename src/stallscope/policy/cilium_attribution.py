@@ -14,9 +14,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stallscope.model.labels import Requirement
 from stallscope.model.traffic import Protocol, RuleRef
-from stallscope.policy.cilium_selectors import Term
+from stallscope.policy.cilium_selectors import Term, term
 from stallscope.policy.identity import CLUSTER
 from stallscope.policy.ir import Action, Clause, Peer
 from stallscope.policy.peers import CLUSTER_RESERVED, ENTITY_RESERVED, EntityPeer, SelectorPeer
@@ -126,9 +125,9 @@ def _entity_selectors(peer: EntityPeer, view: View) -> set[Hashable]:
     if peer.entity == "all":
         return {ANYONE}
     wanted = CLUSTER_RESERVED if peer.entity == "cluster" else ENTITY_RESERVED[peer.entity]
-    found: set[Hashable] = {frozenset({Term("reserved", Requirement(n, "In", ("",)))}) for n in wanted & view.reserved}
+    found: set[Hashable] = {frozenset({term("reserved", n, "In", ("",))}) for n in wanted & view.reserved}
     if peer.entity == "cluster" and view.sourced.get(f"k8s:{CLUSTER}") == peer.cluster:
-        found.add(frozenset({Term("k8s", Requirement(CLUSTER, "In", (peer.cluster,)))}))
+        found.add(frozenset({term("k8s", CLUSTER, "In", (peer.cluster,))}))
     return found
 
 

@@ -115,8 +115,8 @@ class AnyOf:
         results = [p.match(view) for p in self.peers]
         return True if True in results else next((r for r in results if r is not False), False)
 
-    def distance(self, _view: View) -> int:
-        return 7
+    def distance(self, view: View) -> int:
+        return 0 if self.match(view) else 7
 
     def why_not(self, _view: View) -> str:
         return f"{self.shown} does not resolve to the peer"

@@ -21,19 +21,25 @@ _META = NAMESPACE_LABELS + "."
 
 
 class Term(NamedTuple):
-    """One requirement on a label of a source (``any`` = whichever)."""
+    """One requirement on a label of a source (``any`` = whichever). `slot` is where a `View` holds that label."""
 
     source: str
     need: Requirement
+    slot: str
+    meta: bool
 
     def match(self, view: View) -> Match:
-        if self.need.key.startswith(_META) and not view.namespace_known and self.need.key not in view.bare and view.is_pod:
+        value = (view.bare if self.source == ANY else view.sourced).get(self.slot)
+        if value is None and self.meta and not view.namespace_known and view.is_pod:
             return f"labels of namespace {view.namespace}"
-        if self.source == ANY:
-            return self.need.matches(view.bare)
-        key = f"{self.source}:{self.need.key}"
-        found = view.sourced.get(key)
-        return self.need.matches({self.need.key: found} if found is not None else {})
+        match self.need.operator:
+            case "In":
+                return value is not None and value in self.need.values
+            case "NotIn":
+                return value is None or value not in self.need.values
+            case "Exists":
+                return value is not None
+        return self.need.operator == "DoesNotExist" and value is None
 
     def __str__(self) -> str:
         shown = self.need
@@ -42,6 +48,12 @@ class Term(NamedTuple):
         elif shown.key.startswith(_META):
             shown = Requirement("namespace label " + shown.key[len(_META) :], shown.operator, shown.values)
         return str(shown) if self.source in (ANY, "k8s") else f"{self.source}:{shown}"
+
+
+def term(source: str, key: str, operator: str, values: tuple[str, ...]) -> Term:
+    """A requirement on the label `key` of `source`."""
+    slot = key if source == ANY else f"{source}:{key}"
+    return Term(source, Requirement(key, operator, values), slot, key.startswith(_META))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,14 @@ class SourcedSelector:
     def failing(self, view: View) -> list[Term]:
         return [t for t in self.terms if t.match(view) is False]
 
+    def misses(self, view: View) -> int:
+        """How many terms fail."""
+        count = 0
+        for item in self.terms:
+            if item.match(view) is False:
+                count += 1
+        return count
+
     def names(self, *keys: str) -> bool:
         """Whether a term names one of the keys with source k8s or any."""
         return any(t.need.key in keys and t.source in (ANY, "k8s") for t in self.terms)
@@ -79,7 +99,7 @@ class SourcedSelector:
         return any(t.source == source for t in self.terms)
 
     def plus(self, source: str, key: str, operator: str, *values: str) -> SourcedSelector:
-        return SourcedSelector((*self.terms, Term(source, Requirement(key, operator, values))))
+        return SourcedSelector((*self.terms, term(source, key, operator, values)))
 
     def without(self, key: str) -> SourcedSelector:
         return SourcedSelector(tuple(t for t in self.terms if t.need.key != key))
@@ -108,12 +128,12 @@ def parse_terms(value: Any, *, source: str = "", key_prefix: str = "") -> tuple[
 def _terms(body: Mapping[str, Any], source: str, key_prefix: str) -> Iterable[Term]:
     for key, wanted in as_map(body.get("matchLabels")).items():
         owner, bare = (source, str(key)) if source else split_key(str(key))
-        yield Term(owner, Requirement(key_prefix + bare, "In", (str(wanted),)))
+        yield term(owner, key_prefix + bare, "In", (str(wanted),))
     for item in as_list(body.get("matchExpressions")):
         entry = as_map(item)
         values = tuple(str(v) for v in as_list(entry.get("values")))
         owner, bare = (source, str(entry.get("key", ""))) if source else split_key(str(entry.get("key", "")))
-        yield Term(owner, Requirement(key_prefix + bare, str(entry.get("operator", "")), values))
+        yield term(owner, key_prefix + bare, str(entry.get("operator", "")), values)
 
 
 def selector_error(value: Any) -> str:

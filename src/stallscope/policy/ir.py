@@ -36,7 +36,7 @@ class Peer(Shape):
     def match(self, view: View) -> Match: ...
 
     def distance(self, view: View) -> int:
-        """How far a peer that does not match is from matching; small is near."""
+        """How far from matching: 0 when it matches or may match, small is near."""
         ...
 
     def why_not(self, view: View) -> str:

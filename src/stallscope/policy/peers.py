@@ -46,7 +46,7 @@ class SelectorPeer:
         return self.selector.match(view)
 
     def distance(self, view: View) -> int:
-        return len(self.selector.failing(view)) if view.is_pod else 9
+        return self.selector.misses(view) if view.is_pod or self.match(view) else 9
 
     def why_not(self, view: View) -> str:
         if not view.is_pod:
@@ -97,6 +97,8 @@ class CidrPeer:
         return f"the peer's address (the rule names {self})"
 
     def distance(self, view: View) -> int:
+        if self.match(view) is not False:
+            return 0
         return 5 if view.address is not None or self.pods else 8
 
     def why_not(self, view: View) -> str:
@@ -152,8 +154,8 @@ class EntityPeer:
             return not CLUSTER_RESERVED.isdisjoint(view.reserved)
         return not ENTITY_RESERVED[self.entity].isdisjoint(view.reserved)
 
-    def distance(self, _view: View) -> int:
-        return 6
+    def distance(self, view: View) -> int:
+        return 0 if self.match(view) else 6
 
     def why_not(self, _view: View) -> str:
         return f'the peer is not in entity "{self.entity}"'
@@ -177,8 +179,8 @@ class FactPeer:
             return self.fact if self.pods else False
         return self.fact if _outside(view) else False
 
-    def distance(self, _view: View) -> int:
-        return 7
+    def distance(self, view: View) -> int:
+        return 0 if self.match(view) else 7
 
     def why_not(self, _view: View) -> str:
         return f"it depends on {self.fact}, which is never a pod or node"
@@ -262,8 +264,8 @@ class NodePeer:
             return False if not (end.host_network or NODES & view.reserved) else "the labels of the peer's node"
         return self.nodes.matches(dict(end.node_labels))
 
-    def distance(self, _view: View) -> int:
-        return 9
+    def distance(self, view: View) -> int:
+        return 0 if self.match(view) else 9
 
     def why_not(self, _view: View) -> str:
         return f"the peer is not a node with {self.nodes}"
