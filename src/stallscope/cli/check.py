@@ -58,6 +58,7 @@ Exit status:
 @click.option("--strict", is_flag=True, help="Fail on what cannot be judged; suppressions need a reason.")
 @click.option("--baseline", metavar="FILE", default="", help="Accept the findings listed in FILE.")
 @click.option("--write-baseline", metavar="FILE", default="", help="Write the findings to FILE and accept them.")
+@click.option("--base", metavar="REV|DIR", default="", help="Report what changes for the jobs since a git revision or DIR.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found (report mode).")
 @click.option("--allow-empty", is_flag=True, help="Exit 0, not 3, when there is nothing to check.")
 @color_option
@@ -75,6 +76,7 @@ def command(
     strict: bool,
     baseline: str,
     write_baseline: str,
+    base: str,
     exit_zero: bool,
     allow_empty: bool,
     color: str,
@@ -97,6 +99,8 @@ def command(
         raise UsageError(
             "nothing to read: no PATH given", hint=f"`{prog} check .` reads this directory; - is standard input"
         )
+    if base:
+        return _review(options, base, output, never_fails=exit_zero or fail_on == "never", quiet=quiet or no_progress)
     outputs = parse_outputs(output)
     gate = pipeline.gate(
         select=split_commas(select),
@@ -138,3 +142,27 @@ def _close(report: Report, gate: Gate, *, quiet: bool, prog: str) -> int:
             first = min(report.findings, key=lambda f: f.severity.rank)
             say(f"`{prog} explain {first.rule}` tells why it matters and how to fix it.")
     return code
+
+
+def _review(options: InputOptions, base: str, output: tuple[str, ...], *, never_fails: bool, quiet: bool) -> int:
+    """The review gate: which jobs' edges change verdict since `base`."""
+    import json
+
+    from stallscope.cli.base import base_options
+    from stallscope.cli.console import progress
+    from stallscope.cli.outputs import emit_views, parse_outputs
+    from stallscope.cli.pipeline import judged
+    from stallscope.cli.sources import FileSources
+    from stallscope.judge.compare import compare
+    from stallscope.render import changes
+
+    outputs = parse_outputs(output, ("text", "json", "md"))
+    with progress("comparing", shown=not quiet), base_options(options, base) as then:
+        found = compare(judged(then, FileSources()).judgement, judged(options, FileSources()).judgement)
+    views = {
+        "text": lambda: changes.text(found, base),
+        "md": lambda: changes.markdown(found, base),
+        "json": lambda: json.dumps(changes.data(found, base), indent=2) + "\n",
+    }
+    emit_views(outputs, views)
+    return exitcodes.FINDINGS if found.worse and not never_fails else exitcodes.CLEAN
