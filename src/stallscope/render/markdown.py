@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from stallscope.findings import Finding, Severity
 from stallscope.render.escape import visible
@@ -12,14 +13,14 @@ from stallscope.render.summary import summary
 
 #: A GitHub comment holds 65,536 characters; a job summary 1 MiB.
 LIMIT = 60_000
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>|~!$&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _REFERENCE = re.compile(r"([@#])(?=\w)")
 
 
 def render(report: Report, sources: SourceCache, look: Look) -> str:
     """The comment; findings beyond GitHub's limit for one are counted instead of shown."""
     plain = Look(width=look.width, unicode=look.unicode, prog=look.prog, inputs=look.inputs)
-    blocks = [f"### Stallscope: {_title(report)}\n", f"{escape(summary(report))}\n"]
+    blocks = [f"### Stallscope: {_title(report)}\n", f"{escape(summary(replace(report, seconds=None)))}\n"]
     blocks += [f"**{p.kind}** {_code(str(p.location))}: {escape(p.message)}\n" for p in loose_problems(report)]
     size = sum(map(len, blocks))
     findings = by_severity(report.findings)
@@ -52,8 +53,8 @@ def _finding(finding: Finding, sources: SourceCache, look: Look) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     parts = [f"#### {finding.severity} {finding.rule}: {escape(finding.message)}\n"]
     parts.append(f"{fence}\n{text}\n{fence}\n")
-    remarks = [f"- {escape(note)}" for note in finding.notes]
-    remarks += [f"- **Help:** {escape(finding.help)}"] if finding.help else []
+    remarks = [f"- {_lines(note)}" for note in finding.notes]
+    remarks += [f"- **Help:** {_lines(finding.help)}"] if finding.help else []
     remarks += [f"- **Fix:** {_code(f'{look.prog} fix {look.inputs}')} shows the patch"] if finding.fixable else []
     return "\n".join(parts + remarks) + ("\n" if remarks else "")
 
@@ -62,6 +63,10 @@ def escape(text: str) -> str:
     """One line of text with no markup in it: no HTML, links, emphasis, mentions (@team) or references (#12)."""
     # GitHub looks for mentions after rendering, so a backslash does not stop them; a zero-width space does
     return _REFERENCE.sub(r"\1&#8203;", _SPECIAL.sub(r"\\\1", visible(text)))
+
+
+def _lines(text: str) -> str:
+    return "<br>".join(escape(line.strip()) for line in text.split("\n"))
 
 
 def _code(text: str) -> str:

@@ -32,9 +32,12 @@ def test_markdown(report, sources) -> None:
     shown = markdown.render(
         replace(report, findings=report.findings[2:], problems=()), sources, Look(width=100, inputs="deploy/")
     )
-    assert shown.startswith("### Stallscope: 1 error\n\n1 finding \\(1 fixable\\): 1 error. Checked 1 job, ")
+    assert shown.startswith(
+        "### Stallscope: 1 error\n\n1 finding (1 fixable): 1 error. Checked 1 job, 11 policies, 36 peer edges; "
+    )
     assert "#### error STL201: worker-1 cannot reach master-0 on TCP 32768\n\n```\n  --> policy.yaml:11:7\n   |\n" in shown
     assert "   |       ^^^^^^^^^^^^^ admits zone=a only\n" in shown
+    assert "- witness: worker-1 lands in zone b\n- **Help:** admit every rank on all TCP ports\n" in shown
     assert "- **Fix:** `stallscope fix deploy/` shows the patch\n" in shown
     assert "<details><summary>Not judged (1)</summary>" in shown
 
@@ -59,6 +62,13 @@ def test_markdown_has_no_markup_of_strangers(at, texts) -> None:
     assert not any(line.startswith("# head") for line in shown.splitlines())
     assert "``````" in code
     assert after.count("</details>") == 1
+
+
+def test_markdown_keeps_the_lines_of_a_note(denied, sources) -> None:
+    finding = replace(denied, notes=("placement:\n  zone-a: <w>\n  zone-b: x",))
+    assert "- placement:<br>zone-a: \\<w\\><br>zone-b: x\n" in markdown.render(
+        Report(version="0", findings=(finding,)), sources, Look()
+    )
 
 
 def test_markdown_fits_in_a_comment(denied, sources) -> None:
