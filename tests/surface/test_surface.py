@@ -22,7 +22,7 @@ INPUT += ["--cilium-option", "--no-config", "--config"]
 FLAGS = {
     "check": [
         *INPUT, "-o", "--output", "--fail-on", "--min-severity", "--select", "--ignore", "--strict", "--baseline",
-        "--write-baseline", "--exit-zero", "--allow-empty", "--color", "-q", "--quiet", "--no-progress",
+        "--write-baseline", "--base", "--exit-zero", "--allow-empty", "--color", "-q", "--quiet", "--no-progress",
     ],
     "explain": ["RULE", "-o", "--output", "--color"],
     "rules": ["--select", "-o", "--output", "--color"],

@@ -10,12 +10,13 @@ import click
 
 from stallscope.cli import exitcodes
 from stallscope.cli.options import (
+    FORMATS,
     SEVERITIES,
     InputOptions,
     color_option,
     inputs,
     no_progress_option,
-    output_option,
+    output_of,
     quiet_option,
     split_commas,
 )
@@ -45,7 +46,7 @@ Exit status:
 
 @click.command(cls=VerbCommand, epilog=EPILOG)
 @inputs
-@output_option
+@output_of(*FORMATS)
 @click.option(
     "--fail-on", type=click.Choice([*SEVERITIES, "never"]), default="error", show_default=True, envvar="STALLSCOPE_FAIL_ON",
     help="Lowest severity that makes the exit status 1.",

@@ -148,7 +148,14 @@ color_option = click.option(
 )  # fmt: skip
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
 no_progress_option = click.option("--no-progress", is_flag=True, help="No progress line on stderr.")
-output_option = click.option(
-    "-o", "--output", "output", multiple=True, metavar="FORMAT[=FILE]",
-    help=f"{', '.join(FORMATS)}; with =FILE into a file. May repeat.",
-)  # fmt: skip
+
+
+def output_of(*formats: str) -> Callable[[F], F]:
+    """The -o option of a verb with these formats."""
+    return click.option(
+        "-o", "--output", "output", multiple=True, metavar="FORMAT[=FILE]",
+        help=f"{', '.join(formats) or 'Report format'}; with =FILE into a file. May repeat.",
+    )  # fmt: skip
+
+
+output_option = output_of()
