@@ -8,6 +8,7 @@ identical full-node or one-GPU ranks (and a CPU coordinator) on nodes in three z
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import time
@@ -131,7 +132,7 @@ def line(name: str, gpus: int, worker: dict[str, Any], coordinator: dict[str, An
         else:
             outcome = judge_group(pods, cluster)
         times.append(time.perf_counter() - started)
-    ratios = " ".join(f"x{b / a:.1f}" for a, b in zip(times, times[1:], strict=False))
+    ratios = " ".join(f"x{b / a:.1f}" for a, b in itertools.pairwise(times))
     shown = " ".join(f"{t:.3f}" for t in times)
     said = f"split={outcome.may_split} must start={outcome.must_start_whole} exhaustive={outcome.exhaustive}"
     print(f"{gpus} GPU a rank, {name:24} {shown} s ({ratios})  {said}")

@@ -57,18 +57,24 @@ class Kind:
     nodes: tuple[int, ...] = ()
 
 
-def build_kinds(problem: Problem, extra_keys: frozenset[str] = frozenset()) -> tuple[Kind, ...]:
-    """The kinds of the cluster's nodes for this job. `extra_keys` are topology keys to tell apart besides the job's."""
+def build_kinds(problem: Problem, extra_keys: frozenset[str] = frozenset()) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
+    """
+    The kinds of the cluster's nodes for this job, and each node on its own (`index` and `nodes` unset). `extra_keys` are
+    topology keys to tell apart besides the job's.
+    """
     found: dict[Hashable, Kind] = {}
     nodes: dict[Hashable, list[int]] = {}
     maker = _Maker(problem, extra_keys)
+    single = []
     for state in problem.cluster.nodes:
         raw = maker.kind_of(state)
+        single.append(raw)
         for key, kind, times in maker.keyed(raw):
             if key not in found:
                 found[key], nodes[key] = kind, []
             nodes[key].extend([state.index] * times)
-    return tuple(replace(kind, index=i, nodes=tuple(nodes[key])) for i, (key, kind) in enumerate(found.items()))
+    kinds = tuple(replace(kind, index=i, nodes=tuple(nodes[key])) for i, (key, kind) in enumerate(found.items()))
+    return kinds, tuple(single)
 
 
 class _Maker:

@@ -6,6 +6,8 @@ A state of the cluster is a tuple of cells ``(kind, content, count)``: so many n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stallscope.placement.interplay import Counted, Interplay
 from stallscope.placement.problem import Content, Kind, Problem
 
@@ -48,7 +50,13 @@ def after(cells: Cells, position: int, chosen: int) -> Cells:
 def feasible_cells(problem: Problem, cells: Cells, chosen: int) -> list[int]:
     """Positions of the cells with a feasible node for one more pod of class `chosen`."""
     kinds = problem.kinds
-    fitting = [i for i, (k, content, _) in enumerate(cells) if problem.fits(kinds[k], content, chosen)]
+    return narrow(
+        problem, cells, chosen, [i for i, (k, content, _) in enumerate(cells) if problem.fits(kinds[k], content, chosen)]
+    )
+
+
+def narrow(problem: Problem, cells: Sequence[Cell], chosen: int, fitting: list[int]) -> list[int]:
+    """Those of the cells with room that the terms between the job's pods admit."""
     interplay = problem.interplay[chosen]
     if not fitting or interplay.free:
         return fitting
@@ -66,7 +74,7 @@ def holds(content: Content, classes: tuple[int, ...]) -> int:
     return sum(content[c] for c in classes)
 
 
-def _unblocked(problem: Problem, cells: Cells, interplay: Interplay, fitting: list[int]) -> list[int]:
+def _unblocked(problem: Problem, cells: Sequence[Cell], interplay: Interplay, fitting: list[int]) -> list[int]:
     """InterPodAffinity, anti-affinity both ways: no domain that holds a pod of a blocking class."""
     for blocker in interplay.blockers:
         taken = {
@@ -79,7 +87,7 @@ def _unblocked(problem: Problem, cells: Cells, interplay: Interplay, fitting: li
     return fitting
 
 
-def _attracted(problem: Problem, cells: Cells, interplay: Interplay, chosen: int, fitting: list[int]) -> list[int]:
+def _attracted(problem: Problem, cells: Sequence[Cell], interplay: Interplay, chosen: int, fitting: list[int]) -> list[int]:
     """InterPodAffinity, affinity: a matching pod in the node's domain of every key, or nobody matches anywhere."""
     pairs = set(interplay.attracted_base)
     dynamic = False
@@ -105,7 +113,7 @@ def _near_enough(problem: Problem, cell: Cell, interplay: Interplay, chosen: int
     return True
 
 
-def _level(problem: Problem, cells: Cells, counted: Counted, chosen: int, fitting: list[int]) -> list[int]:
+def _level(problem: Problem, cells: Sequence[Cell], counted: Counted, chosen: int, fitting: list[int]) -> list[int]:
     """PodTopologySpread: matching pods in the domain + itself - the emptiest domain <= maxSkew."""
     if counted.key in problem.per_node:
         return _level_nodes(problem, cells, counted, chosen, fitting)
@@ -121,7 +129,7 @@ def _level(problem: Problem, cells: Cells, counted: Counted, chosen: int, fittin
     return [i for i in fitting if counts.get(problem.kinds[cells[i][0]].domains[counted.key], 0) <= ceiling]
 
 
-def _level_nodes(problem: Problem, cells: Cells, counted: Counted, chosen: int, fitting: list[int]) -> list[int]:
+def _level_nodes(problem: Problem, cells: Sequence[Cell], counted: Counted, chosen: int, fitting: list[int]) -> list[int]:
     """The same where every node is a domain."""
 
     def matching(kind: Kind, content: Content) -> int:

@@ -26,7 +26,7 @@ class Problem:
     """
     Everything the searches need. `order` is the class of each pod in creation order. `per_node` are topology keys by
     which every node is a domain of its own. `node_blockers` (anti-affinity) and `capped` (spread with a minimum that
-    cannot change) are per-node terms already turned into room on a node.
+    cannot change) are per-node terms already turned into room on a node. `single` are the nodes one by one.
     """
 
     classes: tuple[PodClass, ...]
@@ -41,6 +41,7 @@ class Problem:
     node_blockers: tuple[tuple[Blocker, ...], ...] = ()
     capped: Mapping[int, tuple[tuple[Counted, int], ...]] = field(default_factory=dict)
     kinds: tuple[Kind, ...] = ()
+    single: tuple[Kind, ...] = ()
 
     @property
     def keys(self) -> frozenset[str]:
@@ -137,7 +138,7 @@ def build_problem(
     )
     problem.per_node = _per_node_keys(problem)
     _turn_into_room(problem)
-    problem.kinds = build_kinds(problem, extra_keys)
+    problem.kinds, problem.single = build_kinds(problem, extra_keys)
     return problem
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stallscope.model.topology import HOSTNAME
+from stallscope.placement.compilation import compile_pods
 from stallscope.placement.outcome import PodRequest
-from stallscope.placement.podspec import PodSpec, compile_pod
+from stallscope.placement.podspec import PodSpec
 from stallscope.placement.zonepins import ZonePin, co_locates, zone_pin
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
@@ -25,6 +27,15 @@ class SpecAnswer:
     caveats: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """Pods with one spec, and how many they are."""
+
+    spec: PodSpec
+    count: int
+    pin: ZonePin
+
+
 _LEFTOVERS = "assumes no pod with the same labels is already bound (an older run decides the zone: kubernetes#24995)"
 
 
@@ -35,94 +46,86 @@ def spec_only(pods: Sequence[PodRequest]) -> SpecAnswer:
     Sources: node affinity terms are ORed (nodeaffinity.go); required podAffinity and its first-pod rule
     (interpodaffinity/filtering.go); reference/placement.md §2.2, §2.3.
     """
-    specs = _distinct(pods)
     if len(pods) < 2:
         return SpecAnswer(can_split=NO, why="the job is one pod")
-    pins = [zone_pin(s) for s in specs]
-    return _pinned(specs, pins) or _together(pods, specs) or _spread(specs, pins, len(pods)) or _rest(specs, pins)
+    sorts = _sorts(pods)
+    return _pinned(sorts) or _together(sorts) or _spread(sorts, len(pods)) or _rest(sorts)
 
 
-def _distinct(pods: Sequence[PodRequest]) -> list[PodSpec]:
-    """One spec per kind of pod: pods of one role share their body but for the name and index labels."""
-    seen: dict[object, PodSpec] = {}
-    for pod in pods:
-        spec = compile_pod(pod.body)
+def _sorts(pods: Sequence[PodRequest]) -> list[_Sort]:
+    """Pods of one role share their spec but for the name and index labels."""
+    counts: dict[object, int] = {}
+    first: dict[object, PodSpec] = {}
+    for pod, spec in zip(pods, compile_pods(pods), strict=True):
         key = (pod.klass, spec.namespace, spec.nodes, spec.node_name, spec.affinity, spec.anti_affinity, spec.spread)
-        seen.setdefault(key, spec)
-    return list(seen.values())
+        first.setdefault(key, spec)
+        counts[key] = counts.get(key, 0) + 1
+    return [_Sort(spec, counts[key], zone_pin(spec)) for key, spec in first.items()]
 
 
-def _pinned(specs: Sequence[PodSpec], pins: Sequence[ZonePin]) -> SpecAnswer | None:
-    named = [p.zones for p in pins]
-    nodes = [p.nodes for p in pins]
-    if all(n is not None and len(n) == 1 for n in nodes) and len(set(nodes)) == 1:
+def _pinned(sorts: Sequence[_Sort]) -> SpecAnswer | None:
+    nodes = {s.pin.nodes for s in sorts}
+    if len(nodes) == 1 and len(next(iter(nodes)) or ()) == 1:
         return SpecAnswer(can_split=NO, why="every pod names the same node")
+    named = [s.pin.zones for s in sorts]
     if any(z is not None and not z for z in named):
         return SpecAnswer(can_split=UNKNOWN, why="the node selector and node affinity of a pod exclude each other")
-    single = {next(iter(z)) for z in named if z is not None and len(z) == 1}
+    single = sorted({next(iter(z)) for z in named if z is not None and len(z) == 1})
     if len(single) > 1:
-        return SpecAnswer(can_split=YES, why=f"roles are pinned to different zones: {', '.join(sorted(single))}")
+        return SpecAnswer(can_split=YES, why=f"roles are pinned to different zones: {', '.join(single)}")
     if all(z is not None and len(z) == 1 for z in named):
-        zone = next(iter(single))
-        return SpecAnswer(can_split=NO, why=f"every pod is pinned to zone {zone}", zones=frozenset({zone}))
+        return SpecAnswer(can_split=NO, why=f"every pod is pinned to zone {single[0]}", zones=frozenset(single))
     return None
 
 
-def _together(pods: Sequence[PodRequest], specs: Sequence[PodSpec]) -> SpecAnswer | None:
-    """Required pod affinity that keeps all pods in one domain, by induction over the order of binding."""
-    attract = [_attracted_by(s, specs) for s in specs]
+def _together(sorts: Sequence[_Sort]) -> SpecAnswer | None:
+    """
+    Required pod affinity that keeps all pods in one domain, by induction over the order of binding: the first pod is in
+    one zone, and each further one needs a pod of the job beside it. A single pod without such affinity is harmless only
+    when the others may stand beside nobody else.
+    """
+    attract = [_attracted_by(s.spec, sorts) for s in sorts]
     free = [i for i, a in enumerate(attract) if a is None]
-    held = [set(a) for a in attract if a is not None]
-    if not held:
+    if len(free) == len(sorts):
         return None
     if not free:
         return SpecAnswer(can_split=NO, why="required pod affinity holds all pods in one zone", caveats=(_LEFTOVERS,))
-    if len(free) == 1 and _count(pods, specs, free[0]) == 1 and all(h == {free[0]} for h in held):
-        return SpecAnswer(
-            can_split=NO,
-            why=f"every other pod requires the zone of {specs[free[0]].name or 'the one free pod'}",
-            caveats=(_LEFTOVERS,),
-        )
+    only = free[0]
+    if len(free) == 1 and sorts[only].count == 1 and all(a in (None, (only,)) for a in attract):
+        why = f"every other pod requires the zone of {sorts[only].spec.name or 'the one free pod'}"
+        return SpecAnswer(can_split=NO, why=why, caveats=(_LEFTOVERS,))
     return None
 
 
-def _attracted_by(spec: PodSpec, specs: Sequence[PodSpec]) -> tuple[int, ...] | None:
-    """Which of the specs satisfy a co-locating affinity of `spec`; None when it has none."""
-    terms = [t for t in spec.affinity if co_locates(t.topology_key)]
-    if not terms:
+def _attracted_by(spec: PodSpec, sorts: Sequence[_Sort]) -> tuple[int, ...] | None:
+    """Which sorts satisfy the affinity of `spec`; None when it has none that co-locates."""
+    if not any(co_locates(t.topology_key) for t in spec.affinity):
         return None
     labels = {"kubernetes.io/metadata.name": spec.namespace}
     return tuple(
-        i for i, other in enumerate(specs) if all(t.matches(other.namespace, other.labels, labels) for t in spec.affinity)
+        i
+        for i, other in enumerate(sorts)
+        if all(t.matches(other.spec.namespace, other.spec.labels, labels) for t in spec.affinity)
     )
 
 
-def _count(pods: Sequence[PodRequest], specs: Sequence[PodSpec], index: int) -> int:
-    return sum(compile_pod(p.body).nodes == specs[index].nodes and p.klass == _klass(pods, specs[index]) for p in pods)
-
-
-def _klass(pods: Sequence[PodRequest], spec: PodSpec) -> str:
-    return next((p.klass for p in pods if compile_pod(p.body).name == spec.name), "")
-
-
-def _spread(specs: Sequence[PodSpec], pins: Sequence[ZonePin], size: int) -> SpecAnswer | None:
-    for spec, pin in zip(specs, pins, strict=True):
-        for constraint in spec.spread:
-            several = pin.zones is None or len(pin.zones) > 1
-            if constraint.hard and co_locates(constraint.topology_key) and constraint.counts(spec.labels) and several:
-                if constraint.topology_key.endswith("hostname") or constraint.max_skew >= size:
-                    continue
-                why = f"a spread constraint over {constraint.topology_key} with maxSkew {constraint.max_skew} forces a split"
-                return SpecAnswer(can_split=YES, why=f"{why} (or leaves pods Pending) where two zones are eligible")
+def _spread(sorts: Sequence[_Sort], size: int) -> SpecAnswer | None:
+    for sort in sorts:
+        several = sort.pin.zones is None or len(sort.pin.zones) > 1
+        for found in sort.spec.spread:
+            zonal = co_locates(found.topology_key) and found.topology_key != HOSTNAME
+            if several and zonal and found.hard and found.counts(sort.spec.labels) and found.max_skew < size:
+                why = f"a spread constraint over {found.topology_key} with maxSkew {found.max_skew} forces a split"
+                return SpecAnswer(can_split=YES, why=f"{why}, or leaves pods Pending, where two zones are eligible")
     return None
 
 
-def _rest(specs: Sequence[PodSpec], pins: Sequence[ZonePin]) -> SpecAnswer:
+def _rest(sorts: Sequence[_Sort]) -> SpecAnswer:
+    pins = [s.pin for s in sorts]
     if any(p.open_terms for p in pins):
-        return SpecAnswer(
-            can_split=YES, why="node affinity terms are ORed and one of them names no zone, so nothing is pinned"
-        )
-    zones = sorted(frozenset().union(*(p.zones for p in pins if p.zones is not None)))
+        why = "node affinity terms are ORed and one of them names no zone, so nothing is pinned"
+        return SpecAnswer(can_split=YES, why=why)
+    zones = sorted({z for p in pins for z in p.zones or ()})
     if zones and all(p.zones is not None for p in pins):
         return SpecAnswer(can_split=YES, why=f"the pods may use any of the zones {', '.join(zones)}")
     labels = sorted({k for p in pins for k in p.other})

@@ -1,0 +1,37 @@
+"""How often the job splits under two models of ties, by a few seeded runs of the scored model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stallscope.placement.likely import run_once
+from stallscope.placement.outcome import Placement
+from stallscope.placement.problem import Problem
+from stallscope.placement.stage import set_stage
+from stallscope.placement.ties import Lcg, interleaved, uniform
+from stallscope.placement.witness import zones_used
+
+UNIFORM = "uniform ties"
+INTERLEAVED = "zone-interleaved order"
+#: Runs a model gets at most, and the work (pods x nodes) all runs together may cost.
+MOST_RUNS = 12
+WORK = 400_000
+
+
+def chances(problem: Problem, names: Sequence[str]) -> tuple[Placement | None, dict[str, float]]:
+    """The zone-interleaved model's first outcome, and the share of runs with counted pods in two zones or more."""
+    if not names or not problem.cluster.nodes:
+        return None, {}
+    stage = set_stage(problem)
+    nodes = [n.node for n in problem.cluster.nodes]
+    runs = max(1, min(MOST_RUNS, WORK // (len(names) * len(nodes))))
+    odds = {}
+    likely = None
+    for model, order in ((INTERLEAVED, interleaved), (UNIFORM, uniform)):
+        split = 0
+        for seed in range(runs):
+            placement = run_once(stage, order(nodes, Lcg(seed)), names)
+            likely = likely or placement
+            split += len(zones_used(problem, placement, names)) > 1
+        odds[model] = split / runs
+    return likely, odds
