@@ -153,7 +153,8 @@ def test_the_default_port_goes_to_the_named_container_else_the_first() -> None:
 @pytest.mark.parametrize(
     ("value", "yes"),
     [
-        ("$NUM_NODES", True), ("${N}", True), ("{{ .Values.n }}", True), ("<replicas>", True), ("NUM_NODES", True), ("__N__", True),
+        ("$NUM_NODES", True), ("${N}", True), ("{{ .Values.n }}", True), ("<replicas>", True),
+        ("NUM_NODES", True), ("__N__", True),
         ("3", False), ("three", False), ("", False), (3, False), (None, False), ("N", False),
     ],
 )  # fmt: skip

@@ -186,8 +186,11 @@ def _worker_identifier(cluster: Cluster, group: str, hosts: int, pods: int) -> C
     return identify
 
 
-def services_of(cluster: Cluster, plans: tuple[RolePlan, ...]) -> tuple[JobService, ...]:
-    """The head's Service (headless unless a serviceType says otherwise), and one for all workers when a group has hosts."""
+def services_of(cluster: Cluster, plans: tuple[RolePlan, ...], *, owner: str = "") -> tuple[JobService, ...]:
+    """
+    The head's Service (headless unless a serviceType says otherwise), a second one named after the RayJob or RayService
+    (`owner`), and one for all workers when a group has several hosts.
+    """
     namespace = cluster.obj.namespace
     kind = as_str(dig(cluster.spec, "headGroupSpec", "serviceType"))
     head = plans[0].role
@@ -200,12 +203,13 @@ def services_of(cluster: Cluster, plans: tuple[RolePlan, ...]) -> tuple[JobServi
     )
     found = [
         JobService(
-            name=cluster.head_service,
+            name=name,
             namespace=namespace,
             selector={k: v for k, v in head.added_labels.items() if k in keys},
             headless=kind in ("", "ClusterIP") and dig(cluster.spec, "headGroupSpec", "headService") is None,
             ports=tuple(sorted({gcs_port(cluster), CLIENT_PORT, dashboard_port(cluster), METRICS_PORT, SERVE_PORT})),
         )
+        for name in dict.fromkeys((cluster.head_service, *((f"{owner}-head-svc",) if owner else ())))
     ]
     groups = as_list(cluster.spec.get("workerGroupSpecs"))
     if any(isinstance(n := dig(g, "numOfHosts"), int) and n > 1 for g in groups):

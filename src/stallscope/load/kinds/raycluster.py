@@ -79,7 +79,7 @@ def _expand(ctx: Context, obj: KubeObject, cluster: Cluster, kind: str, *, servi
         group_labels={"ray.io/cluster": cluster.label},
         rendezvous=rendezvous_of(cluster),
         flows=() if serving else (*flows, *dns(roles), *metrics(roles), webhook("KubeRay")),
-        services=services_of(cluster, plans),
+        services=services_of(cluster, plans, owner="" if kind == "RayCluster" else obj.name),
         gang=gang_of(obj, talking),
         extra_objects=isolation_of(cluster, submitter=_submitter_labels(obj) if submitter else None),
         distributed=False if serving else None,
