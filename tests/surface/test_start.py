@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,9 @@ sys.exit(code)
 HEAVY = ("yaml", "rich", "pathspec", "msgspec", "lightkube", "torch", "tomllib", "json", "hashlib", "difflib", "tempfile")
 
 
-def modules(*args: str) -> set[str]:
+def modules(*args: str, cwd: Path | None = None) -> set[str]:
     script = SCRIPT.format(args=list(args))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return set(done.stderr.splitlines()[-1].split())
 
@@ -44,3 +45,12 @@ def test_version_imports_no_verb() -> None:
         "stallscope.cli.main",
         "stallscope.errors",
     }
+
+
+def test_check_imports_what_it_uses(tmp_path) -> None:
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
+    loaded = modules("check", "pod.yaml", "--allow-empty", "--ignore", "STL", cwd=tmp_path)
+    assert "yaml" in loaded
+    unwanted = {"rich", "pathspec", "tomllib", "tempfile", "random", "subprocess", "lightkube", "torch"}
+    assert not loaded & unwanted
+    assert not {m for m in loaded if m.startswith(("stallscope.lab", "stallscope.render.sarif", "stallscope.cli.base"))}
