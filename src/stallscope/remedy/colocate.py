@@ -94,8 +94,9 @@ def _order(case: _Case) -> tuple[Callable[[Bench, _Case], _Draft], ...]:
             return (_portable,)
         case Strategy.NATIVE:
             return (_native,)
+    native = (_native_if_certain,) if case.job.gang is not None else ()
     known = case.topology is not None or case.choices.zone
-    return (_native_if_certain, _pin, _portable) if known and case.job.copies == 1 else (_native_if_certain, _portable, _pin)
+    return (*native, _pin, _portable) if known and case.job.copies == 1 else (*native, _portable, _pin)
 
 
 def _pin(bench: Bench, case: _Case) -> _Draft:

@@ -38,7 +38,7 @@ class ObjectPatch:
 
 
 def object_patches(file: str, before: Sequence[Any], after: Sequence[Any]) -> tuple[ObjectPatch, ...]:
-    """Patches of the changed objects of a file; `before` and `after` are its documents. Documents may be added at the end."""
+    """Patches of the changed objects of a file; `before` and `after` are its documents. More at the end are no changes."""
     found: list[ObjectPatch] = []
     for old, new in zip(before, after, strict=False):
         if same(old, new):

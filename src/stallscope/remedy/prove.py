@@ -51,7 +51,7 @@ def _prove_job(before: JobJudgement, after: JobJudgement | None, remedies: Seque
     proved: list[str] = []
     failed: list[str] = []
     unproved = [text for remedy in remedies for text in remedy.unproved]
-    for parts in (_split(before, after, remedies), _schedulable(before, after), _flows(before, after)):
+    for parts in (_split(before, after, remedies), _schedulable(before, after), _flows(before, after, remedies)):
         for kind, text in parts:
             {"proved": proved, "failed": failed, "unproved": unproved}[kind].append(text)
     return Proof(job=ref, proved=tuple(proved), failed=tuple(failed), unproved=tuple(dict.fromkeys(unproved)))
@@ -63,10 +63,14 @@ def _split(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]
         if before.can_split is not Answer.NO:
             yield "proved", _one_zone(after)
         return
-    if slugs & {"pin-zone", "zone-affinity"} and after.placement is not None:
+    placed = bool(slugs & {"pin-zone", "zone-affinity"})
+    if after.can_split is Answer.UNKNOWN:
+        if placed and after.placement is not None and not after.placement.may_split:
+            yield "proved", f"as far as it could be judged it {_one_zone(after)}"
+        elif placed:
+            yield "unproved", f"that the job cannot be split ({'; '.join(after.caveats) or after.why or 'not judged'})"
+    elif placed:
         yield "failed", "the job can still be split"
-    elif slugs & {"pin-zone", "zone-affinity"}:
-        yield "unproved", f"that the job cannot be split ({after.why or 'not judged'})"
     elif before.can_split is Answer.NO:
         yield "failed", "the job can now be split"
 
@@ -86,6 +90,8 @@ def _schedulable(before: JobJudgement, after: JobJudgement) -> Iterator[tuple[st
     was, now = _level(before.placement), _level(after.placement)
     if now < was:
         yield "failed", "the job may no longer start whole" if now else "the job can no longer start whole"
+    elif after.placement.unjudged:
+        yield "unproved", f"that all pods start: not judged are {_some(after.placement.unjudged)}"
     elif now == 2:
         pods = len(after.job.pods)
         yield "proved", f"all {pods} pods start, in whatever order and with whatever tie-break"
@@ -93,11 +99,16 @@ def _schedulable(before: JobJudgement, after: JobJudgement) -> Iterator[tuple[st
         yield "unproved", "that the job starts whole in every order (it may)"
 
 
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
 def _level(outcome: GroupOutcome) -> int:
     return 2 if outcome.must_start_whole else int(outcome.may_start_whole)
 
 
-def _flows(before: JobJudgement, after: JobJudgement) -> Iterator[tuple[str, str]]:
+def _flows(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]) -> Iterator[tuple[str, str]]:
     was, now = _denied(before), _denied(after)
     for edge in now:
         if edge not in was:
@@ -107,7 +118,7 @@ def _flows(before: JobJudgement, after: JobJudgement) -> Iterator[tuple[str, str
         pairs = sum(was[edge] for edge in opened)
         yield "proved", f"{pairs} denied peer edges are allowed now: {_edges_text(opened)}"
     stuck = [edge for edge in now if edge in was]
-    if stuck:
+    if stuck and {r.slug for r in remedies} & {"allow-peers", "narrow-deny"}:
         yield "unproved", f"still denied: {_edges_text(stuck)}"
     unknown = _count(after, Outcome.UNJUDGED) - _count(before, Outcome.UNJUDGED)
     if unknown > 0:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from stallscope.errors import PatchRefused
 from stallscope.findings import Finding
 from stallscope.judge.result import Judgement
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import as_list, as_str, dig
-from stallscope.model.workload import Role, TrainingJob
+from stallscope.model.workload import Overlay, Role, TrainingJob
 from stallscope.remedy import templates
 from stallscope.remedy.bench import Bench
 from stallscope.remedy.model import Plan, Remedy, Unfixed
@@ -73,11 +74,30 @@ def _shm(bench: Bench, job: TrainingJob, _: Judgement, finding: Finding) -> str:
     if index is None:
         return ""
     volume = _memory_volume(role)
-    if volume is None:
-        volume = "dshm" if "dshm" not in _volumes(role) else "stallscope-shm"
-        templates.spec_append(bench, role, ("volumes",), {"name": volume, "emptyDir": {"medium": "Memory"}})
-    templates.spec_append(bench, role, ("containers", index, "volumeMounts"), {"name": volume, "mountPath": _SHM})
+    added = None if volume else {"name": _free_volume(role), "emptyDir": {"medium": "Memory"}}
+    mount = {"name": volume or _free_volume(role), "mountPath": _SHM}
+    if role.template.overlay is not None:
+        _shm_by_overlay(bench, role.template.overlay, name, added, mount)
+    else:
+        if added:
+            templates.spec_append(bench, role, ("volumes",), added)
+        templates.spec_append(bench, role, ("containers", index, "volumeMounts"), mount)
     return f"a memory volume at {_SHM} for {name} of {role.name}"
+
+
+def _shm_by_overlay(
+    bench: Bench, overlay: Overlay, container: str, volume: Mapping[str, Any] | None, mount: Mapping[str, str]
+) -> None:
+    """Volumes and containers merge by name there (Kubeflow Trainer, trainjob_types.go PodSpecPatch, ContainerPatch)."""
+    obj, base = templates.open_overlay(bench, overlay)
+    if volume:
+        bench.append(obj, (*base, "volumes"), volume, by=("name",))
+    index = bench.append(obj, (*base, "containers"), {"name": container}, by=("name",))
+    bench.append(obj, (*base, "containers", index, "volumeMounts"), mount)
+
+
+def _free_volume(role: Role) -> str:
+    return "dshm" if "dshm" not in _volumes(role) else "stallscope-shm"
 
 
 def _volumes(role: Role) -> list[str]:

@@ -76,7 +76,7 @@ def metadata_set(bench: Bench, role: Role, section: str, values: Mapping[str, st
         _check_patchable(role)
         obj, base = role.template.source, (*role.template.route, "metadata")
     else:
-        obj, spec = _open_overlay(bench, overlay)
+        obj, spec = open_overlay(bench, overlay)
         if spec[-1] != "spec":
             raise PatchRefused("podSpecOverrides cannot carry labels or annotations; runtimePatches (Trainer v2.2) can")
         base = (*spec[:-1], "metadata")
@@ -93,10 +93,10 @@ def _place(bench: Bench, role: Role, route: Route) -> tuple[KubeObject, Route]:
     if route[0] not in overlay.keys:
         holder = overlay.source.ref
         raise PatchRefused(f"{route[0]} cannot be patched from {holder}; the training runtime has to be changed")
-    return _open_overlay(bench, overlay)
+    return open_overlay(bench, overlay)
 
 
-def _open_overlay(bench: Bench, overlay: Overlay) -> tuple[KubeObject, Route]:
+def open_overlay(bench: Bench, overlay: Overlay) -> tuple[KubeObject, Route]:
     """Make the items the overlay's route leads through; several roles may need the same ones, at other indices."""
     actual: Route = ()
     for depth, step in enumerate(overlay.route, start=1):
