@@ -60,7 +60,7 @@ def text(jobs: Sequence[TrainingJob], problems: Sequence[Problem], *, flows: boo
     """A block a job: a headline, a line a role, then where ranks meet, the gang and the notes."""
     blocks = ["\n".join(_block(job, flows=flows)) for job in jobs]
     if problems:
-        blocks.append("\n".join(["not listed:", *(f"  {p.location}: {p.message}" for p in problems)]))
+        blocks.append("\n".join(["problems:", *(f"  {p.location}: {p.message}" for p in problems)]))
     return "\n\n".join(blocks) + "\n"
 
 

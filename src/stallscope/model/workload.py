@@ -49,10 +49,11 @@ class PodTemplate:
     """
     A role's pod template as the controller will use it.
 
-    `labels`/`annotations`/`spec` are the effective ones (runtime merged, overrides applied, controller defaults not yet
-    added). `source`/`route` are the object and route of the template to patch; `spec_sources` maps a top-level spec key
-    to another place when it came from one (a runtime patch). `patchable` is false when no given file holds it (a
-    built-in runtime); `why_not` says so. `overlay` is where the same pod spec can be patched from the user's own object.
+    `labels`/`annotations`/`spec` are the effective ones: runtime merged, overrides applied, and what a controller or
+    webhook adds that policy or placement can see (default named ports, exclusive affinities); no other defaults.
+    `source`/`route` are the object and route of the template to patch; `spec_sources` maps a top-level spec key to
+    another place when it came from one (a runtime patch). `patchable` is false when no given file holds it (a built-in
+    runtime); `why_not` says so. `overlay` is where the same pod spec can be patched from the user's own object.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
