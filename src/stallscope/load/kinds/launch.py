@@ -15,12 +15,12 @@ from stallscope.model.topology import is_accelerator
 _SEARCHED = 65536
 
 _LAUNCHERS = re.compile(
-    r"\b(torchrun|torch\.distributed\.(?:run|launch)|mpirun|mpiexec|horovodrun|deepspeed|accelerate\s+launch|tune\s+run"
+    r"\b(torchrun|hyperpodrun|torch\.distributed\.(?:run|launch)|mpirun|mpiexec|horovodrun|deepspeed|accelerate\s+launch|tune\s+run"
     r"|paddle\.distributed\.launch|fleetrun|srun|all_reduce_perf|all_gather_perf|nemo_run|axolotl\s+train)\b"
 )
 #: Words in a script that set up a collective by hand: TensorFlow's cluster, parameter servers, torch's variables.
 _BY_HAND = re.compile(r"\b(TF_CONFIG|MASTER_ADDR|DMLC_ROLE)\s*=|--(ps_hosts|worker_hosts|coordinator_address)\b")
-_TORCH_LAUNCHERS = re.compile(r"\b(torchrun|torch\.distributed\.(?:run|launch)|tune\s+run)\b")
+_TORCH_LAUNCHERS = re.compile(r"\b(torchrun|hyperpodrun|torch\.distributed\.(?:run|launch)|tune\s+run)\b")
 _TELLTALE = re.compile(
     r"(PET|NCCL|GLOO|TORCH_NCCL|TORCH_DIST|HOROVOD|OMPI_MCA|DMLC|MEGASCALE|RCCL|FI_EFA)_\w+"
     r"|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|COORDINATOR_ADDR(ESS)?|JAX_COORDINATOR_ADDR(ESS)?|JAX_NUM_PROCESSES|TF_CONFIG"

@@ -53,6 +53,6 @@ KINDS: Mapping[tuple[str, str], Expander] = {
 #: Kinds that start distributed training but are not expanded, with the reason a user reads.
 UNSUPPORTED: Mapping[tuple[str, str], str] = {
     ("grove.io", "PodCliqueSet"): "Grove's PodCliqueSet is not expanded yet",
-    ("kubeflow.org", "MXJob"): "MXJob was removed from the Training Operator in v1.8",
+    ("kubeflow.org", "MXJob"): "MXJob was removed from the Training Operator in v1.9",
     ("slinky.slurm.net", "NodeSet"): "Slurm places its jobs itself, outside kube-scheduler",
 }
