@@ -14,7 +14,7 @@ from stallscope.rules.stl1xx_placement import (
     stl106_constraint_pins_nothing,
     stl107_zone_labels_missing,
     stl108_zone_lock_in,
-    stl109_exclusive_topology,
+    stl109_exclusive_topology_forces_zones,
     stl110_leftover_label,
 )
 from stallscope.rules.stl2xx_reachability import (
@@ -74,7 +74,7 @@ RULES: tuple[Rule, ...] = (
     stl106_constraint_pins_nothing.RULE,
     stl107_zone_labels_missing.RULE,
     stl108_zone_lock_in.RULE,
-    stl109_exclusive_topology.RULE,
+    stl109_exclusive_topology_forces_zones.RULE,
     stl110_leftover_label.RULE,
     stl201_peer_denied.RULE,
     stl202_rendezvous_denied.RULE,

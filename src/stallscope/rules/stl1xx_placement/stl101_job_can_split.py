@@ -47,12 +47,11 @@ def _concrete(judged: JobJudgement) -> Finding | None:
     (a, b), (zone_a, zone_b) = pair, (witness.zone_of(pair[0]), witness.zone_of(pair[1]))
     ring = ring_note(judged)
     odds = _odds(judged)
-    has_gpus = any(accelerators(r) for r in ranked_roles(job))
     return _REPORT.finding(
         f"{job.ref} can be split: {a} in {zone_name(zone_a)} and {b} in {zone_name(zone_b)} would train across the boundary",
         _labels(job),
         subject=job.ref,
-        severity=None if has_gpus else Severity.WARNING,
+        severity=None if _costly(job) else Severity.WARNING,
         notes=(
             *placement_notes(job, witness),
             *((ring,) if ring else ()),
@@ -72,10 +71,27 @@ def _from_spec(judged: JobJudgement) -> Finding:
         f"{job.ref} can be split: nothing in its manifest keeps its {ranked_pods(job)} ranked pods in one zone",
         _labels(job),
         subject=job.ref,
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if _costly(job) and not _tpu(job) else Severity.INFO,
         confidence=Confidence.DEPENDS,
-        notes=(*((judged.why,) if judged.why else ()), *_notes(job), *judged.caveats),
+        notes=(
+            *((judged.why,) if judged.why else ()),
+            *(("a TPU slice never leaves its zone: only the slices of a multislice job can be apart",) if _tpu(job) else ()),
+            *_notes(job),
+            *judged.caveats,
+        ),
         help=_HELP,
+    )
+
+
+def _costly(job: TrainingJob) -> bool:
+    """Accelerators wait when the network does; a job on CPUs alone wastes little."""
+    return any(accelerators(r) for r in ranked_roles(job))
+
+
+def _tpu(job: TrainingJob) -> bool:
+    return all(
+        any("google.com/tpu" in as_map(dig(c.body, "resources", s)) for c in containers(r) for s in ("limits", "requests"))
+        for r in ranked_roles(job)
     )
 
 
@@ -160,7 +176,8 @@ def _fabric(job: TrainingJob) -> str:
 RULE = _REPORT.rule(
     check,
     what="The ranks of one job can land in different zones. With a node list the finding shows one placement the "
-    "scheduler may really choose; without one it says what the manifests leave open (warning).",
+    "scheduler may really choose; without one it says what the manifests leave open (warning; info for a job "
+    "without accelerators, and for TPU slices, which are zonal).",
     why="Every step waits for the slowest link. Across zones an all-reduce has a fraction of the bandwidth and many times "
     "the latency: throughput falls by 30 to 60 %, GPUs idle, and every gradient byte is billed. kube-scheduler does not "
     "merely risk this: with equal nodes in two zones it alternates between them.",

@@ -28,8 +28,8 @@ def check(judgement: Judgement) -> Iterable[Finding]:
 RULE = _REPORT.rule(
     check,
     what="A network policy denies the connection of a rank to the rendezvous port of the coordinator.",
-    why="init_process_group never returns. The job holds all its GPUs until a timeout of up to half an hour, restarts, and "
-    "does it again.",
+    why="Initialisation (init_process_group) never returns. The job holds all its GPUs until a timeout of up to half "
+    "an hour, restarts, and does it again.",
     bad="""\
 kind: NetworkPolicy
 spec:

@@ -23,6 +23,7 @@ from stallscope.rules.support.policies import ZONE_LABELS_SINCE, zone_mention
 from stallscope.rules.support.words import label
 
 _REPORT = Report("STL216", "verdict-depends-on-zone", Severity.WARNING, fixable=True)
+_SEES = "what you will see: the same files run on one day and hang at init on the next, depending on where the pods landed"
 _KINDS = (FlowKind.COLLECTIVE, FlowKind.RENDEZVOUS, FlowKind.LAUNCHER)
 
 
@@ -43,7 +44,7 @@ def _reachable(judgement: Judgement, judged: JobJudgement, denial: Denial) -> Fi
         denial_labels(judgement, judged, denial),
         subject=judged.job.ref,
         key=denial_key(denial),
-        notes=(*denial_notes(denial), "what you will see: the job runs or hangs at init, depending on where it was placed"),
+        notes=(*denial_notes(denial), _SEES),
         help="pin the job to one zone, or admit the job's own pods whatever their zone",
     )
 
@@ -66,7 +67,10 @@ def _unplaced(judgement: Judgement, judged: JobJudgement) -> Iterator[Finding]:
             subject=judged.job.ref,
             key=policy.ref,
             confidence=Confidence.DEPENDS,
-            notes=("the API server copies zone labels to pods at binding, so a file alone cannot tell; add --nodes FILE",),
+            notes=(
+                "the API server copies zone labels to pods at binding, so a file alone cannot tell; add --nodes FILE",
+                _SEES,
+            ),
             help="pin the job to one zone, or admit the job's own pods whatever their zone",
         )
         return

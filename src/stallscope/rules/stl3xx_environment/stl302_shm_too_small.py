@@ -15,7 +15,7 @@ from stallscope.rules.base import Report
 from stallscope.rules.support.containers import (
     Container,
     accelerator_place,
-    accelerators_of,
+    gpus_of,
     rank_containers,
     ranked_roles,
 )
@@ -36,7 +36,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
 
 
 def _one(job: TrainingJob, role: Role, container: Container) -> Iterator[Finding]:
-    gpus = accelerators_of(container.body)
+    gpus = gpus_of(container.body)
     if gpus < 2 or role.template.spec.get("hostIPC") is True or _disabled(container):
         return
     problem = _problem(role, container)

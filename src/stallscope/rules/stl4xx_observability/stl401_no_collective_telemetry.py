@@ -82,6 +82,6 @@ containers:
     fix="Export step progress and time since the last collective for every rank, and alert on both.",
     sources=(
         "https://github.com/marin-community/marin/issues/7344",
-        "https://github.com/NVIDIA/nccl/tree/master/ext-profiler",
+        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html (NCCL_PROFILER_PLUGIN)",
     ),
 )

@@ -10,7 +10,7 @@ from stallscope.rules.support.problems import problem_check
 _REPORT = Report("STL901", "unreadable-input", Severity.ERROR)
 
 RULE = _REPORT.rule(
-    problem_check(_REPORT, ProblemKind.UNREADABLE),
+    problem_check(_REPORT, ProblemKind.UNREADABLE, help="repair the file, or leave it out"),
     what="A file that was named or found is missing, is not text, is too large, or is not YAML or JSON.",
     why="What is not read is not judged: the policy that denies the job may be in this very file.",
     bad="""\

@@ -10,7 +10,7 @@ from stallscope.rules.support.problems import problem_check
 _REPORT = Report("STL902", "unrendered-template", Severity.WARNING)
 
 RULE = _REPORT.rule(
-    problem_check(_REPORT, ProblemKind.UNRENDERED),
+    problem_check(_REPORT, ProblemKind.UNRENDERED, help="render it first and check the result"),
     what="A file is a Helm or other template, not a manifest, and was not judged.",
     why="A check that skips it silently reports success for a job it never saw.",
     bad="""\

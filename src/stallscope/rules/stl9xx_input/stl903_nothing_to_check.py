@@ -17,7 +17,8 @@ def check(judgement: Judgement) -> Iterable[Finding]:
     inputs = judgement.inputs
     if inputs.jobs:
         return
-    place = inputs.objects[0].at() if inputs.objects else Location(file="")
+    places = [*(o.at() for o in inputs.objects), *(p.location for p in inputs.problems)]
+    place = places[0] if places else Location(file="")
     what = f"{count(len(inputs.objects), 'object')} in {count(inputs.files, 'file')}" if inputs.files else "nothing"
     yield _REPORT.finding(
         f"no training job found: {what} read, so nothing was judged",

@@ -10,7 +10,7 @@ from stallscope.rules.support.problems import problem_check
 _REPORT = Report("STL904", "duplicate", Severity.WARNING)
 
 RULE = _REPORT.rule(
-    problem_check(_REPORT, ProblemKind.DUPLICATE_KEY, ProblemKind.DUPLICATE_OBJECT),
+    problem_check(_REPORT, ProblemKind.DUPLICATE_KEY, ProblemKind.DUPLICATE_OBJECT, help="keep one of them"),
     what="One mapping has a key twice, or two objects of one kind have the same name and namespace.",
     why="The last one wins silently: the toleration or the ports you see in the file may not be the ones that apply.",
     bad="""\

@@ -10,7 +10,7 @@ from stallscope.rules.support.problems import problem_check
 _REPORT = Report("STL905", "invalid-job", Severity.ERROR)
 
 RULE = _REPORT.rule(
-    problem_check(_REPORT, ProblemKind.INVALID),
+    problem_check(_REPORT, ProblemKind.INVALID, help="correct the field the message names"),
     what="A known job kind has a part of the wrong type or without meaning: no replica specs, negative replicas, text where "
     "a number belongs.",
     why="The API server or the controller rejects it, or worse, a default takes its place and fewer ranks start.",

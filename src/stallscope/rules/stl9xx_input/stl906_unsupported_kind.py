@@ -12,7 +12,11 @@ from stallscope.rules.support.problems import problem_check
 from stallscope.rules.support.words import label, listed
 
 _REPORT = Report("STL906", "unsupported-kind", Severity.WARNING)
-_problems = problem_check(_REPORT, ProblemKind.UNSUPPORTED)
+_problems = problem_check(
+    _REPORT,
+    ProblemKind.UNSUPPORTED,
+    help="check the objects its controller creates instead: kubectl get jobs,pods -o yaml | stallscope check -",
+)
 
 
 def check(judgement: Judgement) -> Iterator[Finding]:
@@ -26,6 +30,7 @@ def check(judgement: Judgement) -> Iterator[Finding]:
                 subject=job.ref,
                 severity=Severity.INFO,
                 notes=("verdicts that depend on them are 'unjudged', never 'allowed'",),
+                help="give the missing objects too, or read dependent verdicts as open",
             )
 
 

@@ -17,6 +17,7 @@ _RANK_NAMES = frozenset({
     "pytorch", "tensorflow", "xgboost", "paddle", "jax", "mpi", "node", "trainer", "worker", "launcher", "master",
     "ray-worker", "ray-head", "train", "training",
 })  # fmt: skip
+_NCCL = ("nvidia.com/gpu", "amd.com/gpu")
 #: Roles whose pods hold ranks of the collective.
 RANKED = frozenset({RoleKind.COORDINATOR, RoleKind.WORKER})
 
@@ -65,7 +66,7 @@ def rank_containers(role: Role) -> tuple[Container, ...]:
 
 def ranked_roles(job: TrainingJob) -> tuple[Role, ...]:
     """Roles that hold ranks and have at least one pod."""
-    return tuple(r for r in job.roles if r.kind in RANKED and r.replicas > 0)
+    return tuple(r for r in job.roles if r.kind in RANKED and r.ranks_per_pod > 0 and r.replicas > 0)
 
 
 def ranked_pods(job: TrainingJob) -> int:
@@ -78,6 +79,16 @@ def accelerators_of(container: Mapping[str, Any]) -> Fraction:
     for section in ("limits", "requests"):
         amounts = as_map(dig(container, "resources", section))
         found = [parse_quantity(v) or Fraction(0) for k, v in amounts.items() if is_accelerator(str(k))]
+        if found:
+            return sum(found, Fraction(0))
+    return Fraction(0)
+
+
+def gpus_of(container: Mapping[str, Any]) -> Fraction:
+    """GPUs driven by NCCL or RCCL that one container asks for; TPUs and other accelerators do not count."""
+    for section in ("limits", "requests"):
+        amounts = as_map(dig(container, "resources", section))
+        found = [parse_quantity(v) or Fraction(0) for k, v in amounts.items() if str(k).startswith(_NCCL)]
         if found:
             return sum(found, Fraction(0))
     return Fraction(0)

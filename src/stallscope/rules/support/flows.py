@@ -91,8 +91,8 @@ def only_rendezvous(judged: JobJudgement, denial: Denial) -> tuple[RuleRef, int]
     The rule that admits ranks to the rendezvous port and to that port only, when a default deny of the same policies
     keeps them from everything else: the classic wrong fix.
     """
-    if denial.side.rules:
-        return None
+    if denial.side.rules or denial.first.port.first != denial.first.flow.ports[0].first:
+        return None  # a denial further up the range means that part of it is open
     isolating = {r.policy for r in denial.side.isolating}
     for flow in judged.flows:
         if flow.flow.kind is not FlowKind.RENDEZVOUS or flow.verdict.outcome is not Outcome.ALLOWED:
