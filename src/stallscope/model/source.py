@@ -8,9 +8,7 @@ indices), resolved to a `Span` only when somebody prints it.
 
 from __future__ import annotations
 
-import re
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -50,9 +48,9 @@ class Location:
         return f"{self.file}:{self.span.line}:{self.span.column}" if self.span.line else self.file
 
 
-_LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _NO_KEYS: AbstractSet[str] = frozenset()
 _BYTE_ORDER_MARK = "\ufeff"
+_BLOCK = 4096  # characters between two remembered lines
 
 
 class Places:
@@ -61,29 +59,54 @@ class Places:
     and item. Lines and columns are worked out when somebody asks: most places of a manifest are never printed.
     """
 
-    __slots__ = ("_line_starts", "offsets", "text")
+    __slots__ = ("_blocks", "offsets", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.offsets: array[int] = array("I")
-        self._line_starts: array[int] | None = None
+        self._blocks: tuple[array[int], array[int]] | None = None
 
     def __deepcopy__(self, memo: object) -> Places:
         return self
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column, both 1-based, of a character offset. A byte order mark takes no column."""
-        starts = self._line_starts
-        if starts is None:
-            starts = array("I", [1 if self.text.startswith(_BYTE_ORDER_MARK) else 0])
-            starts.extend(m.end() for m in _LINE_BREAK.finditer(self.text))
-            self._line_starts = starts
-        line = max(bisect_right(starts, offset), 1)
-        return line, max(offset - starts[line - 1], 0) + 1
+        """
+        Line and column, both 1-based, of a character offset. Lines end at LF, CR LF or a lone CR, as editors count; a
+        byte order mark takes no column.
+        """
+        lines, starts = self._blocks or self._count()
+        block = offset // _BLOCK if offset < len(self.text) else len(lines) - 1
+        begin = block * _BLOCK
+        column = offset - self._line_start(begin, offset, starts[block]) + 1
+        return lines[block] + self._breaks(begin, offset), max(column, 1)
 
     def span(self, start: int, end: int) -> Span:
         """The span of ``text[start:end]``."""
         return Span(*self.position(start), *self.position(end), start, end)
+
+    def _count(self) -> tuple[array[int], array[int]]:
+        """The line at which each block of the text begins, and the offset at which that line begins."""
+        line, start = 1, 1 if self.text.startswith(_BYTE_ORDER_MARK) else 0
+        lines, starts = array("I"), array("I")
+        for begin in range(0, len(self.text) + 1, _BLOCK):
+            lines.append(line)
+            starts.append(start)
+            line += self._breaks(begin, begin + _BLOCK)
+            start = self._line_start(begin, begin + _BLOCK, start)
+        self._blocks = (lines, starts)
+        return self._blocks
+
+    def _breaks(self, begin: int, end: int) -> int:
+        text = self.text
+        return text.count("\n", begin, end) + text.count("\r", begin, end) - text.count("\r\n", begin, end + 1)
+
+    def _line_start(self, begin: int, end: int, before: int) -> int:
+        """Where the line of offset `end` begins; `before` when that is before `begin`."""
+        text = self.text
+        feed, back = text.rfind("\n", begin, end), text.rfind("\r", begin, end)
+        if text.startswith("\r\n", back):  # only when `end` stands between the two
+            back = text.rfind("\r", begin, back) if back > feed else -1
+        return max(feed, back) + 1 if max(feed, back) >= 0 else before
 
 
 class MapNode(dict[str, Any]):
@@ -98,7 +121,7 @@ class MapNode(dict[str, Any]):
     __slots__ = ("_keys", "_place", "_span", "_values", "flow", "merged", "shared")
 
     def __init__(self, *, flow: bool = False, shared: bool = False) -> None:
-        self._place: tuple[Places, int] | None = None
+        self._place: tuple[Places, int, int] | None = None  # the text, first offset, number of parts then
         self._span: Span | tuple[int, int] = NO_SPAN
         self._keys: dict[str, Span] | None = None
         self._values: dict[str, Span] | None = None
@@ -108,7 +131,7 @@ class MapNode(dict[str, Any]):
 
     def put(self, places: Places, start: int, end: int, first: int) -> None:
         """Set the place: the node's own offsets, and the index in `places.offsets` of the four offsets a key has."""
-        self._place = (places, first)
+        self._place = (places, first, len(self))
         self._span = (start, end)
 
     @property
@@ -116,8 +139,8 @@ class MapNode(dict[str, Any]):
         """The offsets behind `key_spans` and `value_spans`, four a key; empty for a node that was not read."""
         if self._place is None:
             return ()
-        places, first = self._place
-        return places.offsets[first : first + 4 * len(self)]
+        places, first, parts = self._place
+        return places.offsets[first : first + 4 * parts]
 
     @property
     def span(self) -> Span:
@@ -149,12 +172,22 @@ class MapNode(dict[str, Any]):
     def value_spans(self, spans: dict[str, Span]) -> None:
         self._values = spans
 
+    def span_at(self, key: str, *, of_key: bool) -> Span:
+        """The span of one key or its value, without working out the others; the node's own for a key without a place."""
+        known = self._keys if of_key else self._values
+        if known is not None or self._place is None:
+            return (known or {}).get(key, self.span)
+        places, first, parts = self._place
+        index = list(self).index(key)
+        at = first + 4 * index + (0 if of_key else 2)
+        return places.span(*places.offsets[at : at + 2]) if index < parts else self.span
+
     def _spans(self, part: int) -> dict[str, Span]:
         if self._place is None:
             return {}
-        places, first = self._place
+        places, first, parts = self._place
         offsets = places.offsets
-        at = range(first + part, len(offsets), 4)
+        at = range(first + part, first + 4 * parts, 4)
         return {k: places.span(offsets[i], offsets[i + 1]) for k, i in zip(self, at, strict=False)}
 
 
@@ -179,6 +212,10 @@ class LazyNode(MapNode):
             self._located = self._read(span.start, span.end) or self
         return self._located
 
+    def span_at(self, key: str, *, of_key: bool) -> Span:
+        node = self.located()
+        return self.span if node is self else node.span_at(key, of_key=of_key)
+
     def _spans(self, part: int) -> dict[str, Span]:
         node = self.located()
         if node is self:
@@ -197,7 +234,7 @@ class ListNode(list[Any]):
     __slots__ = ("_items", "_place", "_span", "flow", "shared")
 
     def __init__(self, *, flow: bool = False, shared: bool = False) -> None:
-        self._place: tuple[Places, int] | None = None
+        self._place: tuple[Places, int, int] | None = None  # the text, first offset, number of parts then
         self._span: Span | tuple[int, int] = NO_SPAN
         self._items: list[Span] | None = None
         self.flow = flow
@@ -205,7 +242,7 @@ class ListNode(list[Any]):
 
     def put(self, places: Places, start: int, end: int, first: int) -> None:
         """Set the place: the node's own offsets, and the index in `places.offsets` of the two offsets an item has."""
-        self._place = (places, first)
+        self._place = (places, first, len(self))
         self._span = (start, end)
 
     @property
@@ -218,15 +255,23 @@ class ListNode(list[Any]):
     def span(self, span: Span) -> None:
         self._span = span
 
+    def span_at(self, index: int) -> Span:
+        """The span of one item, without working out the others; the list's own for an item without a place."""
+        if self._items is not None or self._place is None:
+            return self._items[index] if self._items and index < len(self._items) else self.span
+        places, first, parts = self._place
+        at = first + 2 * index
+        return places.span(*places.offsets[at : at + 2]) if index < parts else self.span
+
     @property
     def item_spans(self) -> list[Span]:
         if self._items is None:
             if self._place is None:
                 self._items = []
             else:
-                places, first = self._place
+                places, first, parts = self._place
                 offsets = places.offsets
-                at = range(first, min(first + 2 * len(self), len(offsets)), 2)
+                at = range(first, first + 2 * parts, 2)
                 self._items = [places.span(offsets[i], offsets[i + 1]) for i in at]
         return self._items
 
@@ -248,10 +293,9 @@ def span_of(tree: Any, route: Route, *, key: bool = True) -> Span:
         node = node.located() if isinstance(node, LazyNode) else node
         last = depth == len(route) - 1
         if isinstance(node, MapNode) and isinstance(step, str) and step in node:
-            spans = node.key_spans if key and last else node.value_spans
-            best = spans.get(step, best)
+            best = node.span_at(step, of_key=key and last)
         elif isinstance(node, ListNode) and isinstance(step, int) and 0 <= step < len(node):
-            best = node.item_spans[step] if step < len(node.item_spans) else best
+            best = node.span_at(step)
         elif dig(node, step) is None:
             return span_of(tree, route[:depth]) if depth else best
         node = dig(node, step)
