@@ -17,9 +17,10 @@ from stallscope.remedy.ops import Op
 from stallscope.remedy.portable import portable_edits
 from stallscope.remedy.roles import movable
 from stallscope.remedy.settle import settled
-from stallscope.remedy.specedits import JobEdits, write
+from stallscope.remedy.specedits import JobEdits, trial, write
 from stallscope.remedy.spread import over_hosts
-from stallscope.remedy.zones import ZoneFit, fit_zones, follow_peers, pin_edits
+from stallscope.remedy.turnround import turn_round, turn_rounds
+from stallscope.remedy.zones import ZoneFit, fit_zones, follow_peers, named_zones, pin_edits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +96,34 @@ def _order(case: _Case) -> tuple[Callable[[Bench, _Case], _Draft], ...]:
         case Strategy.NATIVE:
             return (_native,)
     native = (_native_if_certain,) if case.job.gang is not None else ()
-    known = case.topology is not None or case.choices.zone
-    return (*native, _pin, _portable) if known and case.job.copies == 1 else (*native, _portable, _pin)
+    known = case.topology is not None or case.choices.zone or _named_zone(case)
+    ways = (_pin, _portable) if known and case.job.copies == 1 else (_portable, _pin)
+    return (*native, *((_turn,) if turn_round(case.job) else ()), *ways)
+
+
+def _turn(bench: Bench, case: _Case) -> _Draft:
+    """The affinity that is there, turned round, when that alone is enough."""
+    if case.topology is None:
+        raise PatchRefused("without nodes it cannot be told whether turning the affinity round is enough")
+    for turned in turn_rounds(case.job):
+        edits = JobEdits(specs=turned)
+        outcome = trial(case.job, case.topology, edits)
+        if outcome.must_start_whole and not outcome.may_split:
+            write(bench, case.job, edits)
+            names = ", ".join(turned)
+            return _Draft(slug="turn-affinity", title=f"{names} requires the zone of its own pods, no longer that of others")
+    raise PatchRefused("turning the affinity round is not enough")
+
+
+def _named_zone(case: _Case) -> str:
+    """The one zone the manifest names, be it in a pin that pins nothing; empty when there is none or more than one."""
+    named = named_zones(case.job)
+    return next(iter(named)) if len(named) == 1 else ""
 
 
 def _pin(bench: Bench, case: _Case) -> _Draft:
     if case.topology is None:
-        zone = case.choices.zone
+        zone = case.choices.zone or _named_zone(case)
         if not zone:
             raise PatchRefused("a pin needs a zone: give --zone, or --nodes to find one that holds the job")
         lacking = {r.name: follow_peers(case.job, r) for r in movable(case.job)}

@@ -60,7 +60,7 @@ def _for_job(
 
 def family(remedy: Remedy) -> str:
     """Which part of the planning a remedy came from; the word `skip` uses."""
-    if set(remedy.rules) <= PLACEMENT and remedy.slug in ("pin-zone", "zone-affinity", "gang-topology"):
+    if set(remedy.rules) <= PLACEMENT and remedy.slug in ("pin-zone", "zone-affinity", "gang-topology", "turn-affinity"):
         return "placement"
     return "policy" if remedy.slug in ("allow-peers", "narrow-deny") else "small"
 

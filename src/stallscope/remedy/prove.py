@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stallscope.findings import Finding, Severity
 from stallscope.judge.result import Answer, FlowJudgement, JobJudgement, Judgement
 from stallscope.model.traffic import FlowKind, Outcome, Outside
 from stallscope.placement.group import GroupOutcome
@@ -27,10 +28,15 @@ class Proof:
         return not self.failed
 
 
-def prove(before: Judgement, after: Judgement, remedies: Sequence[Remedy] = ()) -> tuple[Proof, ...]:
+def prove(
+    before: Judgement,
+    after: Judgement,
+    remedies: Sequence[Remedy] = (),
+    findings: tuple[Sequence[Finding], Sequence[Finding]] = ((), ()),
+) -> tuple[Proof, ...]:
     """
     One proof for each job that a remedy is for, or that came out worse: the split gone, still schedulable, nothing newly
-    denied, the denied edges allowed.
+    denied, the denied edges allowed. `findings` before and after: what is no longer found, and what is new.
     """
     old = {j.job.ref: j for j in before.jobs}
     new = {j.job.ref: j for j in after.jobs}
@@ -38,20 +44,31 @@ def prove(before: Judgement, after: Judgement, remedies: Sequence[Remedy] = ()) 
     proofs = []
     for ref, judged in old.items():
         mine = [r for r in remedies if r.job == ref]
-        proof = _prove_job(judged, new.get(ref), mine)
+        pair = tuple([f for f in found if f.subject == ref] for found in findings)
+        proof = _prove_job(judged, new.get(ref), mine, (pair[0], pair[1]))
         if ref in treated or proof.failed:
             proofs.append(proof)
     return tuple(proofs)
 
 
-def _prove_job(before: JobJudgement, after: JobJudgement | None, remedies: Sequence[Remedy]) -> Proof:
+def _prove_job(
+    before: JobJudgement,
+    after: JobJudgement | None,
+    remedies: Sequence[Remedy],
+    findings: tuple[Sequence[Finding], Sequence[Finding]],
+) -> Proof:
     ref = before.job.ref
     if after is None:
         return Proof(job=ref, failed=("the patched manifest no longer gives this job",))
     proved: list[str] = []
     failed: list[str] = []
     unproved = [text for remedy in remedies for text in remedy.unproved]
-    for parts in (_split(before, after, remedies), _schedulable(before, after), _flows(before, after, remedies)):
+    for parts in (
+        _split(before, after, remedies),
+        _schedulable(before, after),
+        _flows(before, after, remedies),
+        _found(*findings, remedies),
+    ):
         for kind, text in parts:
             {"proved": proved, "failed": failed, "unproved": unproved}[kind].append(text)
     return Proof(job=ref, proved=tuple(proved), failed=tuple(failed), unproved=tuple(dict.fromkeys(unproved)))
@@ -63,7 +80,7 @@ def _split(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]
         if before.can_split is not Answer.NO:
             yield "proved", _one_zone(after)
         return
-    placed = bool(slugs & {"pin-zone", "zone-affinity"})
+    placed = bool(slugs & {"pin-zone", "zone-affinity", "turn-affinity"})
     if after.can_split is Answer.UNKNOWN:
         if placed and after.placement is not None and not after.placement.may_split:
             yield "proved", f"as far as it could be judged it {_one_zone(after)}"
@@ -123,6 +140,19 @@ def _flows(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]
     unknown = _count(after, Outcome.UNJUDGED) - _count(before, Outcome.UNJUDGED)
     if unknown > 0:
         yield "unproved", f"{unknown} more flows that could not be judged"
+
+
+def _found(before: Sequence[Finding], after: Sequence[Finding], remedies: Sequence[Remedy]) -> Iterator[tuple[str, str]]:
+    """Rules that fell silent, and findings that were not there before."""
+    treated = {rule for remedy in remedies for rule in remedy.rules}
+    gone = sorted(({f.rule for f in before} - {f.rule for f in after}) & treated)
+    if gone:
+        yield "proved", f"no longer found: {', '.join(gone)}"
+    known = {(f.rule, f.key) for f in before}
+    for finding in after:
+        if (finding.rule, finding.key) not in known and finding.rule not in {f.rule for f in before}:
+            worse = finding.severity is Severity.ERROR
+            yield ("failed" if worse else "unproved"), f"newly found: {finding.rule}: {finding.message}"
 
 
 def _denied(judged: JobJudgement) -> dict[_Edge, int]:

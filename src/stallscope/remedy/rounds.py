@@ -63,7 +63,7 @@ def fix(texts: Texts, before: Judged, judge: Callable[[Texts], Judged], parse: P
                 continue
             break
         attempt = judge(made)
-        broken = {p.job: p for p in prove(current.judgement, attempt.judgement, kept) if p.failed}
+        broken = {p.job: p for p in _prove(current, attempt, kept) if p.failed}
         if broken:
             failures += _taken_back(kept, broken)
             skip |= {(r.job, family(r)) for r in kept if r.job in broken or not broken.keys() & {k.job for k in kept}}
@@ -71,8 +71,12 @@ def fix(texts: Texts, before: Judged, judge: Callable[[Texts], Judged], parse: P
         now, current = made, attempt
         done += kept
     unfixed = tuple(dict.fromkeys((*failures, *last.unfixed)))
-    proofs = prove(before.judgement, current.judgement, done)
+    proofs = _prove(before, current, done)
     return Fixed(texts=now, remedies=tuple(done), unfixed=unfixed, proofs=proofs, after=current)
+
+
+def _prove(before: Judged, after: Judged, remedies: Sequence[Remedy]) -> tuple[Proof, ...]:
+    return prove(before.judgement, after.judgement, remedies, (before.findings, after.findings))
 
 
 def _patch(texts: Texts, remedies: Sequence[Remedy], parse: Parse) -> tuple[dict[str, str], list[tuple[Unfixed, Remedy]]]:

@@ -10,7 +10,7 @@ from stallscope.model.workload import TrainingJob
 from stallscope.remedy.roles import movable
 from stallscope.remedy.specedits import JobEdits, SpecEdit, trial
 from stallscope.remedy.spread import loosen
-from stallscope.remedy.turnround import turn_round
+from stallscope.remedy.turnround import turn_rounds
 
 _PerRole = Mapping[str, Sequence[SpecEdit]]
 
@@ -35,12 +35,12 @@ def settled(job: TrainingJob, topology: Topology | None, edits: JobEdits, *, pin
 
 def _variants(job: TrainingJob, *, pinned: bool) -> Iterator[_PerRole]:
     hard, soft = ({r.name: loosen(job, r, pinned=pinned, soften=soften) for r in movable(job)} for soften in (False, True))
-    turned = turn_round(job)
     seen: list[_PerRole] = []
-    for extra in (hard, soft, _merged(hard, turned), _merged(soft, turned)):
-        if extra not in seen:
-            seen.append(extra)
-            yield extra
+    for turned in ({}, *turn_rounds(job)):
+        for extra in (_merged(hard, turned), _merged(soft, turned)):
+            if extra not in seen:
+                seen.append(extra)
+                yield extra
 
 
 def _merged(first: _PerRole, second: _PerRole) -> _PerRole:

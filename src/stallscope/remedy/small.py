@@ -14,6 +14,7 @@ from stallscope.model.workload import Overlay, Role, TrainingJob
 from stallscope.remedy import templates
 from stallscope.remedy.bench import Bench
 from stallscope.remedy.model import Plan, Remedy, Unfixed
+from stallscope.remedy.ops import Op
 from stallscope.remedy.roles import present
 
 _SHM = "/dev/shm"  # noqa: S108
@@ -42,11 +43,16 @@ def plan_small(bench: Bench, job: TrainingJob, judgement: Judgement, findings: l
         made = tuple(attempt.done[before:])
         if title and made:
             bench.adopt(attempt)
-            assumptions = _ASSUMED.get(finding.rule, ())
-            slug = _SLUGS[finding.rule]
-            remedy = Remedy(slug=slug, title=title, job=job.ref, rules=(finding.rule,), ops=made, assumptions=assumptions)
-            plan += Plan((remedy,))
+            plan += Plan((_remedy(job, finding, title, made),))
     return plan
+
+
+def _remedy(job: TrainingJob, finding: Finding, title: str, made: tuple[Op, ...]) -> Remedy:
+    assumptions = _ASSUMED.get(finding.rule, ())
+    if finding.rule == "STL301" and "eth0" not in title:
+        assumptions = ()
+    slug = _SLUGS[finding.rule]
+    return Remedy(slug=slug, title=title, job=job.ref, rules=(finding.rule,), ops=made, assumptions=assumptions)
 
 
 def _mesh(bench: Bench, job: TrainingJob, _: Judgement, finding: Finding) -> str:

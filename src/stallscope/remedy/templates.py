@@ -32,7 +32,7 @@ def spec_value(bench: Bench, role: Role, *route: str | int) -> Any:
 def spec_set(bench: Bench, role: Role, route: Route, value: Any) -> None:
     """Set a key below the pod spec (``("nodeSelector", zone)``). Raises PatchRefused."""
     obj, base = _place(bench, role, route)
-    bench.set(obj, (*base, *route), value, first=str(route[0]))
+    bench.set(obj, (*base, *route), value, first=_lead(route))
 
 
 def spec_append(bench: Bench, role: Role, route: Route, item: Any) -> None:
@@ -40,7 +40,15 @@ def spec_append(bench: Bench, role: Role, route: Route, item: Any) -> None:
     obj, base = _place(bench, role, route)
     if role.template.overlay is not None:
         _copy_list(bench, role, obj, base, route)
-    bench.append(obj, (*base, *route), item, first=str(route[0]))
+    bench.append(obj, (*base, *route), item, first=_lead(route))
+
+
+#: Fields that decide where pods land: a reader of the patch wants them at the top of the pod spec.
+_LEADING = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+
+
+def _lead(route: Route) -> str:
+    return str(route[0]) if route[0] in _LEADING else ""
 
 
 def _copy_list(bench: Bench, role: Role, obj: KubeObject, base: Route, route: Route) -> None:
@@ -48,7 +56,7 @@ def _copy_list(bench: Bench, role: Role, obj: KubeObject, base: Route, route: Ro
     outer = next((route[:i] for i, step in enumerate(route) if isinstance(step, int)), route)
     known = as_list(dig(role.template.spec, *outer))
     if known and bench.get(obj, *base, *outer) is None:
-        bench.set(obj, (*base, *outer), [plain(item) for item in known], first=str(route[0]))
+        bench.set(obj, (*base, *outer), [plain(item) for item in known], first=_lead(route))
 
 
 def plain(value: Any) -> Any:

@@ -30,6 +30,16 @@ def turn_round(job: TrainingJob) -> Mapping[str, tuple[SpecEdit, ...]]:
     return found
 
 
+def turn_rounds(job: TrainingJob) -> Iterator[Mapping[str, tuple[SpecEdit, ...]]]:
+    """Ways to turn it round, smallest first: one role (that with most pods first), then all of them."""
+    every = turn_round(job)
+    if len(every) > 1:
+        for name in sorted(every, key=lambda n: (-job.role(n).replicas, n)):
+            yield {name: every[name]}
+    if every:
+        yield every
+
+
 def _zone_terms(role: Role) -> Iterator[tuple[Route, Mapping[str, Any]]]:
     for index, term in enumerate(map(as_map, as_list(dig(role.template.spec, *_TERMS)))):
         if term.get("topologyKey") in ZONE_KEYS:

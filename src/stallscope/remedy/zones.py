@@ -51,7 +51,7 @@ def fit_zones(job: TrainingJob, topology: Topology, coordinator: Coordinator, *,
     """
     needs = accelerator_resources(job.roles)
     marked = {n.zone for n in topology.nodes if n.zone and _has_accelerators(n, needs)} if needs else set()
-    named = _named_zones(job)
+    named = named_zones(job)
     fits = [_fit(job, topology, zone, coordinator, marked, force) for zone in topology.zones]
     return tuple(sorted(fits, key=lambda f: (not f.holds, f.zone not in named, -f.free, f.zone)))
 
@@ -84,7 +84,7 @@ def pin_edits(
     return JobEdits(specs=specs)
 
 
-def _named_zones(job: TrainingJob) -> frozenset[str]:
+def named_zones(job: TrainingJob) -> frozenset[str]:
     """Zones that the manifest names today, be it in a pin that pins nothing."""
     return frozenset(z for pod in {p.klass: p for p in pod_requests(job)}.values() for z in _zones_in(compile_pod(pod.body)))
 
