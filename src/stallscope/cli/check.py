@@ -20,11 +20,13 @@ from stallscope.cli.options import (
     quiet_option,
     split_commas,
 )
+from stallscope.cli.prices import prices
 from stallscope.cli.verb import VerbCommand
 from stallscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stallscope.cli.pipeline import Gate
+    from stallscope.judge.price import PriceFacts
     from stallscope.render.report import Report
 
 EPILOG = """\
@@ -62,6 +64,7 @@ Exit status:
 @click.option("--base", metavar="REV|DIR", default="", help="Report what changes for the jobs since a git revision or DIR.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found (report mode).")
 @click.option("--allow-empty", is_flag=True, help="Exit 0, not 3, when there is nothing to check.")
+@prices
 @color_option
 @quiet_option
 @no_progress_option
@@ -69,6 +72,7 @@ Exit status:
 def command(
     ctx: click.Context,
     options: InputOptions,
+    prices: PriceFacts,
     output: tuple[str, ...],
     fail_on: str,
     min_severity: str,
@@ -115,7 +119,7 @@ def command(
     accepted = pipeline.accepted_findings(baseline)
     sources = FileSources()
     with progress("checking", shown=not (quiet or no_progress)):
-        analysis = pipeline.judged(options, sources, allow_empty=allow_empty)
+        analysis = pipeline.judged(options, sources, allow_empty=allow_empty, prices=prices)
         if write_baseline:
             accepted = pipeline.accept_all(write_baseline, analysis, sources, gate)
         report = pipeline.narrow(analysis, sources, gate, accepted)

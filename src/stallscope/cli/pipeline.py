@@ -22,6 +22,7 @@ from stallscope.render.report import Report, numbered
 from stallscope.rules import registry
 
 if TYPE_CHECKING:
+    from stallscope.judge.price import PriceFacts
     from stallscope.load.baseline import Accepted
 
 #: Rules that speak of input which was not judged; a run that finds nothing else has judged nothing. (STL905, a job with
@@ -88,9 +89,16 @@ def read(options: InputOptions, sources: FileSources | None = None, *, allow_emp
     return loaded.inputs
 
 
-def judged(options: InputOptions, sources: FileSources | None = None, *, allow_empty: bool = False) -> Analysis:
-    """Load and analyse."""
-    return analyse(read(options, sources, allow_empty=allow_empty))
+def judged(
+    options: InputOptions,
+    sources: FileSources | None = None,
+    *,
+    allow_empty: bool = False,
+    prices: PriceFacts | None = None,
+) -> Analysis:
+    """Load and analyse. `prices` are the stated inputs of the modelled figures."""
+    inputs = read(options, sources, allow_empty=allow_empty)
+    return analyse(replace(inputs, prices=prices) if prices else inputs)
 
 
 def narrow(analysis: Analysis, sources: FileSources, gate: Gate, accepted: Accepted | None = None) -> Report:

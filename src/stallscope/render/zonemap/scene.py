@@ -157,7 +157,8 @@ def _denied_edges(judged: JobJudgement) -> tuple[Edge, ...]:
 
 def _verdict_edge(flow: FlowJudgement) -> Edge:
     denied = flow.verdict.outcome is Outcome.DENIED
-    alike = f" (and {flow.pairs - 1} pairs alike)" if flow.pairs > 1 else ""
+    more = flow.pairs - 1
+    alike = f" (and {more} pair{'' if more == 1 else 's'} alike)" if more else ""
     title = f"{flow.verdict.outcome}: {flow.source} to {flow.destination} on {flow.port}{alike}"
     kind = EdgeKind.DENIED if denied else EdgeKind.UNJUDGED
     return Edge(source=flow.source, destination=flow.destination, kind=kind, title=title)

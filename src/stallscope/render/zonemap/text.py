@@ -12,7 +12,7 @@ def text(scene: Scene) -> str:
     """Zones, nodes and pods as an indented list, then the edges that cross or fail. Ends with a newline."""
     lines = [scene.title]
     for column in scene.columns:
-        idle = f"  ({column.idle_nodes} more nodes unused)" if column.idle_nodes else ""
+        idle = f"  ({column.idle_nodes} more unused)" if column.idle_nodes else ""
         lines.append(f"  {column.zone}{idle}")
         for box in column.boxes:
             cells = " ".join(f"[{c.label}]" for c in box.cells)
