@@ -46,8 +46,9 @@ def probe_ports(cast: Cast, segments: Segments) -> tuple[int, ...]:
     return tuple(sorted(list(found)[:MAX_PORTS]))
 
 
-def reachability(stage: Stage, segments: Segments) -> tuple[EdgeResult, ...]:
+def reachability(stage: Stage) -> tuple[EdgeResult, ...]:
     """Measure every ordered pair of the stage's pods on the probed ports and compare with the verdicts."""
+    segments = stage.segments
     ports = probe_ports(stage.cast, segments)
     verdicts = {probe: _verdict(stage.cast, probe, segments) for probe in all_pairs(stage.cast.endpoints, ports)}
     passing = frozenset(p for p, v in verdicts.items() if v.outcome in (Outcome.ALLOWED, Outcome.PROXIED))

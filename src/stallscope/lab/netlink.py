@@ -19,10 +19,11 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x
 NLMSG_ERROR = 2
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWQDISC, RTM_DELQDISC = 16, 17, 20, 24, 36, 37
 IFF_UP, IFF_NOARP = 0x1, 0x80
-IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_NET_NS_FD = 1, 3, 4, 18, 28
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = 1, 3, 4, 18, 28, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL = 1, 2
-RTA_DST, RTA_OIF = 1, 4
+RTA_DST, RTA_OIF, RTA_TABLE = 1, 4, 15
+RTM_NEWRULE, FR_ACT_TO_TBL, FRA_IIFNAME, FRA_TABLE = 32, 1, 3, 15
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST = 254, 4, 253, 1
 TCA_KIND, TCA_OPTIONS = 1, 2
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
@@ -81,6 +82,11 @@ def link_mtu(index: int, mtu: int) -> bytes:
     return message(RTM_NEWLINK, _ifinfo(index, 0, 0) + _u32(IFLA_MTU, mtu))
 
 
+def gso_segments(index: int, count: int) -> bytes:
+    """Most segments a packet of a link may stand for; 1: what is counted or dropped is single segments."""
+    return message(RTM_NEWLINK, _ifinfo(index, 0, 0) + _u32(IFLA_GSO_MAX_SEGS, count))
+
+
 def address(index: int, ip: str) -> bytes:
     """A /32 address on a link."""
     packed = socket.inet_aton(ip)
@@ -90,18 +96,25 @@ def address(index: int, ip: str) -> bytes:
     )
 
 
-def route(prefix: str, length: int, index: int) -> bytes:
+def route(prefix: str, length: int, index: int, *, table: int = RT_TABLE_MAIN) -> bytes:
     """A device route: `prefix`/`length` is behind link `index`; length 0 is the default route."""
-    body = struct.pack(
-        "=BBBBBBBBI", socket.AF_INET, length, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST, 0
-    )
+    short = table if table < 256 else 0  # RT_TABLE_UNSPEC: the attribute counts
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, length, 0, 0, short, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST, 0)
     target = attribute(RTA_DST, socket.inet_aton(prefix)) if length else b""
-    return message(RTM_NEWROUTE, body + target + _u32(RTA_OIF, index), NLM_F_CREATE | NLM_F_REPLACE)
+    rest = _u32(RTA_OIF, index) + _u32(RTA_TABLE, table)
+    return message(RTM_NEWROUTE, body + target + rest, NLM_F_CREATE | NLM_F_REPLACE)
 
 
-def default_route(index: int) -> bytes:
+def default_route(index: int, *, table: int = RT_TABLE_MAIN) -> bytes:
     """Everything else is behind link `index`."""
-    return route("", 0, index)
+    return route("", 0, index, table=table)
+
+
+def rule_by_link(name: str, table: int) -> bytes:
+    """Policy routing: what arrives over link `name` is routed by `table` (linux/fib_rules.h)."""
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL, 0)
+    rest = attribute(FRA_IIFNAME, name.encode() + b"\0") + _u32(FRA_TABLE, table)
+    return message(RTM_NEWRULE, body + rest, NLM_F_CREATE | NLM_F_EXCL)
 
 
 def tbf(index: int, *, rate: int, burst: int, limit: int) -> bytes:

@@ -16,12 +16,13 @@ class Quirks:
     """
     What is wrong with one rank (faults). Times in seconds, `*_from` = first step affected. `input_seconds` is waiting for
     data before each step, `slow_seconds` added to each compute, `burners` busy processes on this rank's core,
-    `desync_step` the step in which it calls another collective.
+    `spin` compute that burns CPU, `desync_step` the step in which it calls another collective.
     """
 
     input_seconds: float = 0.0
     slow_seconds: float = 0.0
     burners: int = 0
+    spin: bool = False
     affected_from: int = 0
     desync_step: int | None = None
     idle_step: int | None = None
@@ -32,7 +33,7 @@ class Quirks:
 class LoopPlan:
     """
     One rank's loop. `compute_seconds` a step, `gradient_bytes` all-reduced a step in `buckets` pieces, `warmup` steps not
-    counted, `timeout_seconds` of each collective and of the rendezvous. `spin`: compute burns CPU instead of sleeping.
+    counted, `timeout_seconds` of each collective and of the rendezvous.
     """
 
     compute_seconds: float
@@ -41,7 +42,6 @@ class LoopPlan:
     steps: int = 10
     warmup: int = 2
     timeout_seconds: float = 30.0
-    spin: bool = False
     quirks: Quirks = field(default_factory=Quirks)
 
     def to_json(self) -> dict[str, Any]:

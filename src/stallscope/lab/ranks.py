@@ -159,7 +159,7 @@ class Zygote:
             "op": "spawn",
             "id": order.rank,
             "name": order.pod,
-            "env": {**order.env, "STALLSCOPE_POD_IP": cluster.plan.ips[order.pod]},
+            "env": dict(order.env),
             "files": dict(order.files),
             "log": str(log),
             "transport": transport,

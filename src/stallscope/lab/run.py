@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from stallscope.collective.cost import Spot
@@ -16,6 +17,8 @@ from stallscope.collective.rehearsal import EdgeResult, PlacementResult, PodPlac
 from stallscope.errors import LabError
 from stallscope.lab import state
 from stallscope.lab.cast import Cast, RankSeat
+from stallscope.lab.faults.inject import run_with_faults
+from stallscope.lab.faults.registry import parse_faults
 from stallscope.lab.firewall import drops_of
 from stallscope.lab.matrix import cached_segments, drop_results, reachability
 from stallscope.lab.netns import build
@@ -110,12 +113,16 @@ def perform(request: Request, zygote: Zygote, directory: Path, say: Say, emit: E
     )
     said: list[str] = list(request.said)
     with ExitStack() as stack:
-        made = [_set_up(request, scene, scale, directory, say, said, stack, emit) for scene in request.scenes]
-        results = [_measure_edges(scene, stage, up, request, scale, say) for scene, stage, up in made]
-        runs = _repeat(request, [stage for _, stage, _ in made], results, zygote, say)
+        build_stage = partial(_set_up, request, scale=scale, directory=directory, said=said, emit=emit)
+        made = [build_stage(scene, stack=stack, say=say) for scene in request.scenes]
+        results = [_measure_edges(stage, up, request, scale, say) for stage, up in made]
+        runs: dict[str, list[Repetition]] = {r.label: [] for r in results}
+        for turn in range(request.repeat):
+            for scene, (stage, _), result in zip(request.scenes, made, results, strict=True):
+                _run_turn(request, zygote, scene, stage, result, build_stage, runs[result.label], turn, say)
         final = tuple(
             replace(r, repetitions=tuple(runs[r.label]), drops=drop_results(stage.cluster, stage))
-            for r, (_, stage, _) in zip(results, made, strict=True)
+            for r, (stage, _) in zip(results, made, strict=True)
         )
     said += _cpu_remarks(final)
     return Rehearsal(
@@ -133,19 +140,22 @@ def perform(request: Request, zygote: Zygote, directory: Path, say: Say, emit: E
 def _set_up(
     request: Request,
     scene: Scene,
+    *,
     scale: Scale,
     directory: Path,
-    say: Say,
     said: list[str],
-    stack: ExitStack,
     emit: Emit,
-) -> tuple[Scene, Stage, float]:
+    stack: ExitStack,
+    say: Say,
+) -> tuple[Stage, float]:
+    """Build and shape one placement and put its policies in force; `stack` takes it down."""
     zones = sorted({scene.cast.spec.zones[p.node] for p in scene.cast.spec.pods})
     say(f"Scenario: {scene.label}: {len(scene.cast.spec.pods)} pods in {', '.join(zones)}")
     begin = time.monotonic()
     cluster = stack.enter_context(build(scene.cast.spec, mtu=min(request.profile.zone.mtu, request.profile.cross_zone.mtu)))
     stage = Stage(
         label=scene.label,
+        segments=cached_segments(scene.policies),
         cast=scene.cast,
         cluster=cluster,
         directory=directory / scene.label,
@@ -156,12 +166,13 @@ def _set_up(
     said += stage.reshape()
     up = time.monotonic() - begin
     say(f"Action: pocket cluster up in {up:.2f} s")
-    stage.drops = list(drops_of(scene.cast.endpoints, cached_segments(scene.policies)))
+    stack.callback(stage.close)
+    stage.drops = list(drops_of(scene.cast.endpoints, stage.segments))
     stage.enforce()
     said += scene.cast.notes
     if request.named:
         emit({"names": {pod: ns.fd for pod, ns in cluster.pods.items()}, "pid": "self"})
-    return scene, stage, up
+    return stage, up
 
 
 def lab_shape(profile: LinkProfile, scale: Scale) -> Shape:
@@ -184,17 +195,15 @@ def loop_plan(request: Request, scale: Scale) -> LoopPlan:
     )
 
 
-def _measure_edges(scene: Scene, stage: Stage, up: float, request: Request, scale: Scale, say: Say) -> PlacementResult:
-    edges = reachability(stage, cached_segments(scene.policies))
+def _measure_edges(stage: Stage, up: float, request: Request, scale: Scale, say: Say) -> PlacementResult:
+    edges = reachability(stage)
     shut = [e for e in edges if e.measured != "open"]
-    say(f"Action: {scene.label}: {len(edges)} connects, {len(shut)} blocked" + (f", first {_edge(shut[0])}" if shut else ""))
+    say(f"Action: {stage.label}: {len(edges)} connects, {len(shut)} blocked" + (f", first {_edge(shut[0])}" if shut else ""))
     for edge in (e for e in edges if e.agrees is False):
-        say(
-            f"  [x] {_edge(edge)} was judged {edge.judged} and met {edge.measured}: an error of ours, please report it"
-        )
+        say(f"  [x] {_edge(edge)} was judged {edge.judged} and met {edge.measured}: an error of ours, please report it")
     places = [(p, stage.cast.spec.zones[p.node]) for p in stage.cast.spec.pods]
     return PlacementResult(
-        label=scene.label,
+        label=stage.label,
         placement=tuple(PodPlacement(pod=p.name, node=p.node, zone=zone, rank=p.rank) for p, zone in places),
         edges=edges,
         up_seconds=up,
@@ -211,20 +220,33 @@ def _spots(cast: Cast) -> list[Spot]:
     return [Spot(node=nodes[pod], zone=cast.spec.zones[nodes[pod]]) for pod in cast.ring]
 
 
-def _repeat(
-    request: Request, stages: Sequence[Stage], results: Sequence[PlacementResult], zygote: Zygote, say: Say
-) -> dict[str, list[Repetition]]:
-    """Placements take turns, so that a machine that slows down slows all of them; a stalled one is not repeated."""
-    runs: dict[str, list[Repetition]] = {stage.label: [] for stage in stages}
-    for turn in range(request.repeat):
-        for stage, result in zip(stages, results, strict=True):
-            if any(not r.finished for r in runs[stage.label]):
-                continue
-            expected = result.modelled.step_seconds if result.modelled else 1.0
-            repetition, _ = run_once(stage, zygote, expected_step=expected)
-            runs[stage.label].append(repetition)
-            say(f"Action: {stage.label} run {turn + 1}/{request.repeat}: {_outcome(repetition)}")
-    return runs
+def _run_turn(
+    request: Request,
+    zygote: Zygote,
+    scene: Scene,
+    stage: Stage,
+    result: PlacementResult,
+    build_stage: Callable[..., tuple[Stage, float]],
+    runs: list[Repetition],
+    turn: int,
+    say: Say,
+) -> None:
+    """
+    One run of one placement. Placements take turns, so that a machine that slows down slows all of them. A stalled one is
+    not repeated. Faults change the stage, so with faults each run gets a fresh one.
+    """
+    if any(not r.finished for r in runs):
+        return
+    expected = result.modelled.step_seconds if result.modelled else 1.0
+    armed = parse_faults(request.faults)
+    if not armed:
+        repetition, _ = run_once(stage, zygote, expected_step=expected)
+    else:
+        with ExitStack() as stack:
+            fresh, _ = build_stage(scene, stack=stack, say=lambda _: None)
+            repetition, _, _ = run_with_faults(fresh, zygote, armed, expected_step=expected)
+    runs.append(repetition)
+    say(f"Action: {stage.label} run {turn + 1}/{request.repeat}: {_outcome(repetition)}")
 
 
 def _outcome(run: Repetition) -> str:
@@ -263,6 +285,7 @@ def measure_machine(zygote: Zygote, directory: Path, ranks: int) -> float:
         stage = Stage(
             label="machine",
             cast=_bare_cast(spec, ranks),
+            segments=lambda *_: (),
             cluster=cluster,
             directory=directory / "machine",
             plan=plan,

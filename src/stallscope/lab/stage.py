@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
+from typing import Protocol
 
 from stallscope.collective.rehearsal import Repetition
 from stallscope.lab.cast import Cast
-from stallscope.lab.firewall import Drop, Firewall, install
+from stallscope.lab.firewall import Drop, Firewall, Segments, install
 from stallscope.lab.names import write_names
 from stallscope.lab.netns import PocketCluster, sent_bytes
 from stallscope.lab.plan import LoopPlan, Quirks
@@ -21,15 +22,23 @@ from stallscope.lab.shaper import Shape, shape
 JOIN_SECONDS, STALL_SECONDS = 10.0, 5.0
 
 
+class Helper(Protocol):
+    """Something a fault keeps running."""
+
+    def close(self) -> None:
+        """End it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Stage:
     """
     A built placement. Everything a fault may change is mutable here: `drops` (call `enforce` after a change), `quirks` and
-    `env` by rank, `broken_names`, `cores` by rank, `plan`, `shape`.
+    `env` by rank, `broken_names`, `cores` by rank, `absent` ranks, `plan`, `shape`.
     """
 
     label: str
     cast: Cast
+    segments: Segments
     cluster: PocketCluster
     directory: Path
     plan: LoopPlan
@@ -39,12 +48,23 @@ class Stage:
     env: dict[int, dict[str, str]] = field(default_factory=dict)
     cores: dict[int, tuple[int, ...]] = field(default_factory=dict)
     broken_names: bool = False
+    absent: set[int] = field(default_factory=set)
+    helpers: list[Helper] = field(default_factory=list)
     command: tuple[str, ...] = ()
     firewall: Firewall = field(default_factory=lambda: Firewall(drops=()))
 
     @property
     def size(self) -> int:
         return len(self.cast.seats)
+
+    def quirks_of(self, rank: int) -> Quirks:
+        """The rank's quirks so far."""
+        return self.quirks.get(rank, Quirks())
+
+    def close(self) -> None:
+        """End what faults started beside the ranks."""
+        while self.helpers:
+            self.helpers.pop().close()
 
     def pod_of(self, rank: int) -> str:
         """The pod that hosts `rank`."""
@@ -68,12 +88,13 @@ class Stage:
                 rank=seat.rank,
                 pod=seat.pod,
                 env={**seat.env, **self.env.get(seat.rank, {})},
-                plan=None if self.command else replace(self.plan, quirks=self.quirks.get(seat.rank, Quirks())),
+                plan=None if self.command else replace(self.plan, quirks=self.quirks_of(seat.rank)),
                 command=self.command,
                 files=files,
                 cores=self.cores.get(seat.rank, ()),
             )
             for seat in seats
+            if seat.rank not in self.absent
         ]
 
 

@@ -69,7 +69,7 @@ def _step(plan: LoopPlan, step: int, transport: Transport) -> dict[str, Any]:
     if wait:
         time.sleep(wait)
     ready = time.monotonic()
-    compute(plan.compute_seconds, spin=plan.spin)
+    compute(plan.compute_seconds, spin=quirks.spin)
     if affected and quirks.slow_seconds:
         time.sleep(quirks.slow_seconds)
     computed = time.monotonic()

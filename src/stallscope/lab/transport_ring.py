@@ -7,6 +7,7 @@ nothing up: what is measured is the wire. Reports label it ``built-in ring``.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import socket
@@ -14,6 +15,7 @@ import struct
 import time
 from contextlib import suppress
 
+_SIOCGIFADDR = 0x8915  # linux/sockios.h
 _HEADER = struct.Struct("=II4s")  # rank, port, address to be called at
 
 
@@ -157,13 +159,14 @@ class RingTransport:
 
 
 def _own_address() -> str:
-    """The address of GLOO_SOCKET_IFNAME as gloo would take it. Raises OSError when there is no such interface."""
+    """The address of GLOO_SOCKET_IFNAME as gloo would take it. Raises OSError when the interface has none."""
     name = os.environ.get("GLOO_SOCKET_IFNAME", "eth0").split(",")[0]
-    try:
-        socket.if_nametoindex(name)
-    except OSError:
-        raise OSError(f"GLOO_SOCKET_IFNAME={name}: unable to find address for this interface") from None
-    return "127.0.0.1" if name == "lo" else os.environ["STALLSCOPE_POD_IP"]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as query:
+        try:
+            answer = fcntl.ioctl(query, _SIOCGIFADDR, struct.pack("256s", name[:15].encode()))
+        except OSError:
+            raise OSError(f"GLOO_SOCKET_IFNAME={name}: unable to find address for this interface") from None
+    return socket.inet_ntoa(answer[20:24])
 
 
 def _narrow(selector: selectors.BaseSelector, key: selectors.SelectorKey, sending: bool, receiving: bool) -> None:

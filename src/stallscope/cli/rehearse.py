@@ -1,0 +1,300 @@
+"""``rehearse``: run the job's shape for real in a pocket cluster on this machine, before and after the fix."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stallscope.cli import exitcodes
+from stallscope.cli.options import InputOptions, color_option, inputs, no_progress_option, output_option, quiet_option
+from stallscope.errors import LabError, NothingToCheck, UsageError
+
+if TYPE_CHECKING:
+    from stallscope.collective.links import LinkProfile
+    from stallscope.collective.rehearsal import Rehearsal
+    from stallscope.judge.result import JobJudgement, Judgement
+    from stallscope.lab.run import Scene
+
+EPILOG = """\b
+Examples:
+  stallscope rehearse examples/incident                      the worst placement, then the fixed one
+  stallscope rehearse job.yaml policy.yaml --nodes nodes.yaml --split --max-idle 30
+  stallscope rehearse examples/incident --fixed --exec python train.py
+  stallscope rehearse examples/incident --fault straggler:rank=2,ms=300
+  stallscope rehearse clean                                  sweep what killed runs left
+
+\b
+Exit status:
+  0 it ran and met --max-idle and --require-reachable · 1 it did not, or the job stalled
+  2 usage, the lab cannot be built, or a connect contradicts its verdict · 3 no job in the input
+With both placements the gates look at the input as it is; with --fixed at the fixed one.
+"""
+
+FORMATS = ("text", "json", "md", "html")
+CLEAN_WORD = "clean"
+
+
+@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
+@inputs
+@output_option
+@click.option("--job", "job_name", metavar="NAME", default="", help="Which job, when the input holds several.")
+@click.option("--split", "which", flag_value="split", help="Only the input as it is.")
+@click.option("--fixed", "which", flag_value="fixed", help="Only with what `fix` would change, applied in memory.")
+@click.option("--both", "which", flag_value="both", default="both", help="Both, side by side (the default).")
+@click.option(
+    "--placement", metavar="worst|likely|FILE", default="worst", show_default=True,
+    help="Where the pods stand: the witness, the scheduler model's likely outcome, or a file of `pod: node`.",
+)  # fmt: skip
+@click.option("--profile", metavar="FILE", default="", help="Link profile: rates, delays and losses of the real cluster.")
+@click.option("--steps", type=click.IntRange(2, 10_000), default=10, show_default=True, help="Training steps a run.")
+@click.option("--repeat", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs of each placement.")
+@click.option("--gradient-bytes", metavar="SIZE", default="", help="Gradients reduced a step, e.g. 14GB; else the job's.")
+@click.option("--compute-ms", type=click.FloatRange(0), default=None, help="Compute of a real step; else derived.")
+@click.option("--ranks", type=click.IntRange(2, 512), default=16, show_default=True, help="Most ranks to start.")
+@click.option(
+    "--exec", "command_line", is_flag=True, help="Run the words after -- in every pod instead of the built-in loop."
+)
+@click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGS]", help="Inject a fault; --fault list shows them.")
+@click.option("--built-in", is_flag=True, help="Use the built-in ring even when torch is installed.")
+@click.option(
+    "--max-idle", type=click.FloatRange(0, 100), default=None, metavar="PERCENT", help="Fail above this idle share."
+)
+@click.option("--require-reachable", is_flag=True, help="Fail when a connect between the job's pods is blocked.")
+@click.option("--named", is_flag=True, help="Name the namespaces, so that `ip netns exec` enters them (root).")
+@color_option
+@quiet_option
+@no_progress_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    options: InputOptions,
+    output: tuple[str, ...],
+    job_name: str,
+    which: str,
+    placement: str,
+    profile: str,
+    steps: int,
+    repeat: int,
+    gradient_bytes: str,
+    compute_ms: float | None,
+    ranks: int,
+    command_line: bool,
+    faults: tuple[str, ...],
+    built_in: bool,
+    max_idle: float | None,
+    require_reachable: bool,
+    named: bool,
+    color: str,
+    quiet: bool,
+    no_progress: bool,
+) -> int:
+    """
+    Build a pocket cluster of network namespaces from the same files `check` reads, run a data-parallel training loop in it
+    over real sockets under the real policies, and measure what would happen.
+
+    Traffic stays inside the namespaces; everything is removed at the end, whatever the end is.
+    """
+    from stallscope.cli.console import say
+    from stallscope.cli.outputs import emit_views, look_for_stdout, parse_outputs
+    from stallscope.collective.profile import parse_bytes
+    from stallscope.lab.faults.registry import describe_faults, parse_faults
+    from stallscope.lab.run import Request, rehearse
+    from stallscope.lab.workload import workload
+    from stallscope.render.rehearsal import views
+
+    if faults == ("list",):
+        click.echo(describe_faults(), nl=False)
+        return exitcodes.CLEAN
+    if options.paths == (CLEAN_WORD,) and not Path(CLEAN_WORD).exists():
+        return _clean()
+    if not options.paths:
+        raise UsageError("nothing to read: no PATH given", hint="stallscope rehearse PATH --nodes nodes.yaml")
+    outputs = parse_outputs(output, FORMATS)
+    given = parse_bytes(gradient_bytes) if gradient_bytes else None
+    if gradient_bytes and not given:
+        raise UsageError(f"--gradient-bytes: {gradient_bytes!r} is no size", hint="write it like 14GB or 2.5GiB")
+    parse_faults(faults)
+    paths, words = _split_command(options, command_line)
+    judgement, judged = _judge(options, paths, job_name)
+    scenes, said = _scenes(options, paths, judgement, judged, which, placement, ranks)
+    request = Request(
+        job=judged.job.ref,
+        scenes=scenes,
+        profile=_profile(profile),
+        workload=workload(
+            judged.job, gradient_bytes=given, compute_seconds=None if compute_ms is None else compute_ms / 1000
+        ),
+        steps=steps,
+        repeat=repeat,
+        command=words,
+        faults=faults,
+        prefer_torch=not built_in,
+        named=named,
+        said=said,
+    )
+    report = rehearse(request, say if not (quiet or no_progress) else _silent)
+    look = look_for_stdout(color, ctx.find_root().command_path)
+    emit_views(outputs, views(report, color=look.color, width=look.width))
+    return exit_code(report, max_idle=max_idle, require_reachable=require_reachable)
+
+
+def exit_code(report: Rehearsal, *, max_idle: float | None, require_reachable: bool) -> int:
+    """
+    ERROR when a real connect contradicts its verdict; FINDINGS when the gated placement (the first) stalled, is idle
+    above `max_idle` percent, or has a blocked edge although all are required.
+    """
+    if report.disagreements:
+        return exitcodes.ERROR
+    gated = report.results[0]
+    failing = (
+        gated.stalled
+        or (max_idle is not None and (not gated.finished or 100 * gated.idle.median > max_idle))
+        or (require_reachable and bool(gated.denied))
+    )
+    return exitcodes.FINDINGS if failing else exitcodes.CLEAN
+
+
+def _silent(_: str) -> None:
+    return
+
+
+def _clean() -> int:
+    from stallscope.lab.state import sweep
+
+    removed = sweep()
+    for line in removed:
+        click.echo(f"removed {line}")
+    if not removed:
+        click.echo("nothing to clean: no run of ours left anything")
+    return exitcodes.CLEAN
+
+
+def _split_command(options: InputOptions, wanted: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """With --exec, the words after ``--`` are the command; click hands them over as further paths."""
+    if not wanted:
+        return options.paths, ()
+    words = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+    if not words or options.paths[-len(words) :] != tuple(words):
+        raise UsageError("--exec: no command", hint="stallscope rehearse PATH --exec -- python train.py")
+    paths = options.paths[: -len(words)]
+    if not paths:
+        raise UsageError("nothing to read: no PATH given", hint="stallscope rehearse PATH --exec -- python train.py")
+    return paths, tuple(words)
+
+
+def _judge(options: InputOptions, paths: tuple[str, ...], job_name: str) -> tuple[Judgement, JobJudgement]:
+    from dataclasses import replace
+
+    from stallscope.cli.pipeline import judged
+
+    judgement = judged(replace(options, paths=paths)).judgement
+    return judgement, pick(judgement, job_name)
+
+
+def pick(judgement: Judgement, job_name: str) -> JobJudgement:
+    """The one job to rehearse. Raises NothingToCheck and UsageError."""
+    jobs = [j for j in judgement.jobs if job_name in ("", j.job.name, j.job.ref)]
+    known = ", ".join(j.job.ref for j in judgement.jobs)
+    if not jobs:
+        raise NothingToCheck(
+            f"no job named {job_name!r}" if job_name else "no training job to rehearse", hint=f"jobs: {known}"
+        )
+    if len(jobs) > 1:
+        raise UsageError(f"{len(jobs)} jobs; a rehearsal runs one", hint=f"choose with --job: {known}")
+    return jobs[0]
+
+
+def _profile(file: str) -> LinkProfile:
+    from stallscope.collective.links import DEFAULT_PROFILE
+
+    if not file:
+        return DEFAULT_PROFILE
+    from stallscope.collective.profile import profile_from_body
+
+    return profile_from_body(_yaml(file, "link profile"), where=file)
+
+
+def _yaml(file: str, what: str) -> Any:
+    """A small YAML file of the user's. Raises UsageError."""
+    import yaml
+
+    limit = 1 << 20
+    try:
+        path = Path(file)
+        if path.stat().st_size > limit:
+            raise UsageError(f"{file}: larger than a {what} can be")
+        return yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot read the {what}: {getattr(error, 'strerror', None) or error}") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"{file}: the {what} is not YAML: {(str(error) or 'too deep').splitlines()[0]}") from error
+
+
+def _scenes(
+    options: InputOptions,
+    paths: Sequence[str],
+    judgement: Judgement,
+    judged: JobJudgement,
+    which: str,
+    placement: str,
+    ranks: int,
+) -> tuple[tuple[Scene, ...], tuple[str, ...]]:
+    """The placements to run, and what had to be left out."""
+    scenes: list[Scene] = []
+    said: list[str] = []
+    if which in ("split", "both"):
+        scenes.append(_scene("", judgement, judged, placement, ranks))
+    if which in ("fixed", "both"):
+        fixed, why_not = _fixed(options, paths, judged)
+        if fixed is not None:
+            scenes.append(_scene("fixed", *fixed, "worst" if placement not in ("worst", "likely") else placement, ranks))
+        elif which == "fixed":
+            raise LabError(f"--fixed: {why_not}")
+        else:
+            said.append(f"no fixed placement to compare with: {why_not}")
+    return tuple(scenes), tuple(said)
+
+
+def _scene(label: str, judgement: Judgement, judged: JobJudgement, placement: str, ranks: int) -> Scene:
+    from stallscope.lab.cast import cast
+    from stallscope.lab.run import Scene
+
+    nodes = _placement(judgement, judged, placement)
+    made = cast(judgement, judged.job, nodes, max_ranks=ranks)
+    zones = {made.spec.zones[p.node] for p in made.spec.pods}
+    return Scene(label=label or ("split" if len(zones) > 1 else "as is"), cast=made, policies=judgement.policies)
+
+
+def _placement(judgement: Judgement, judged: JobJudgement, placement: str) -> dict[str, str | None]:
+    if placement not in ("worst", "likely"):
+        return _placement_file(placement, judged)
+    if judged.placement is None or judged.witness is None:
+        raise LabError(
+            f"{judged.job.ref}: without nodes there is no placement to rehearse",
+            hint="add --nodes FILE (kubectl get nodes -o yaml), or name one with --placement FILE",
+        )
+    if placement == "likely" and judged.placement.likely is not None:
+        return dict(judged.placement.likely.nodes)
+    return dict(judged.witness.nodes)
+
+
+def _placement_file(file: str, judged: JobJudgement) -> dict[str, str | None]:
+    body = _yaml(file, "placement")
+    if not isinstance(body, dict) or not all(isinstance(k, str) and isinstance(v, str) for k, v in body.items()):
+        raise UsageError(f"{file}: a placement is a mapping of pod to node", hint="llm-worker-0: gpu-a-1")
+    names = {p.name for p in judged.job.pods}
+    strange = sorted(set(body) - names)
+    if strange:
+        raise UsageError(f"{file}: {strange[0]} is no pod of {judged.job.ref}", hint=f"pods: {', '.join(sorted(names)[:8])}")
+    return {name: body.get(name) for name in names}
+
+
+def _fixed(
+    options: InputOptions, paths: Sequence[str], judged: JobJudgement
+) -> tuple[tuple[Judgement, JobJudgement] | None, str]:
+    """The input as `fix` would leave it, judged again; or why there is none."""
+    return None, "this build has no fix"
