@@ -34,6 +34,7 @@ VERBS: dict[str, Verb] = {
     "map": Verb("stallscope.cli.map", BEFORE, "Draw jobs, zones and denied edges."),
     "fix": Verb("stallscope.cli.fix", PROVE, "Show the patch for what check finds, proved; --write applies it."),
     "rehearse": Verb("stallscope.cli.rehearse", PROVE, "Run the job's shape in a pocket cluster on this machine."),
+    "bench": Verb("stallscope.cli.bench", PROVE, "Make labelled records of stalled and slow jobs, fault by fault."),
     "explain": Verb("stallscope.cli.explain", LEARN, "What a rule means, what it costs, how to fix or suppress it."),
     "rules": Verb("stallscope.cli.rules", LEARN, "List the rules."),
     "completion": Verb("stallscope.cli.completion", SETUP, "Print the completion script for bash, zsh or fish."),
