@@ -10,7 +10,7 @@ from stallscope.judge.pods import pod_requests
 from stallscope.judge.result import Answer
 from stallscope.judge.witness import Witness
 from stallscope.model.topology import Topology
-from stallscope.model.workload import TrainingJob
+from stallscope.model.workload import RoleKind, TrainingJob
 from stallscope.placement.feasible import feasible
 from stallscope.placement.group import Feasibility, GroupOutcome, Placement, PodRequest, judge_group
 from stallscope.placement.spec_only import spec_only
@@ -41,7 +41,7 @@ def land(job: TrainingJob, topology: Topology | None) -> Landing:
     if topology is None or not topology.nodes:
         return _from_spec(job)
     pods = pod_requests(job)
-    outcome = judge_group(pods, topology)
+    outcome = judge_group(pods, topology, ranks=_whose_zone_counts(job))
     present = {p.klass for p in pods}
     per_role = {role: feasible(_first_body(pods, role), topology) for role in sorted(present)}
     zone_of = {n.name: n.zone for n in topology.nodes}
@@ -53,6 +53,13 @@ def land(job: TrainingJob, topology: Topology | None) -> Landing:
         zones_of_role={r: frozenset(zone_of[n] for n in f.feasible if zone_of[n]) for r, f in per_role.items()},
         caveats=_caveats(job, outcome, topology),
     )
+
+
+def _whose_zone_counts(job: TrainingJob) -> frozenset[str] | None:
+    """Ranks and parameter servers: where a launcher, a submitter or an initializer runs splits nothing."""
+    kinds = (RoleKind.COORDINATOR, RoleKind.WORKER, RoleKind.SERVER)
+    roles = {r.name for r in job.roles if r.kind in kinds}
+    return frozenset(p.name for p in job.pods if p.role in roles) or None
 
 
 def _from_spec(job: TrainingJob) -> Landing:
