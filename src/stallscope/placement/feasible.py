@@ -155,6 +155,18 @@ def unjudged_resources(pod: PodSpec, cluster: Cluster) -> tuple[str, ...]:
     return tuple(f"{r} (no node states its allocatable {r})" for r in sorted(missing))
 
 
-def summarise(failures: Iterable[NodeFailure]) -> str:
-    """The first failures as the scheduler counts them: ``2 Insufficient cpu, 3 node(s) had untolerated taint(s)``."""
-    return _histogram(Counter(reason for f in failures for reason in (f.reasons or (f.message,))))
+def first_failures_summary(found: Feasibility) -> str:
+    """The first failing filters as the scheduler counts them: ``2 Insufficient cpu, 3 node(s) had untolerated taint(s)``."""
+    return _histogram(Counter(reason for f in found.failures for reason in (f.reasons or (f.message,))))
+
+
+def feasible_by_class(
+    pods: Iterable[tuple[str, Mapping[str, Any]]], topology: Topology, settings: Settings = DEFAULT_SETTINGS
+) -> dict[str, Feasibility]:
+    """`feasible` for the first pod of each class, given as ``(class, body)``; the snapshot is built once."""
+    cluster = build_cluster(topology)
+    found: dict[str, Feasibility] = {}
+    for klass, body in pods:
+        if klass not in found:
+            found[klass] = judge_pod(compile_pod(body), cluster, settings)
+    return found

@@ -5,10 +5,21 @@ The seam of the placement package for whole jobs: pods in creation order x topol
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from stallscope.model.topology import Topology
+from stallscope.model.workload import Gang
 from stallscope.placement.compilation import compile_pods
 from stallscope.placement.feasible import Feasibility, NodeFailure, feasible, judge_pod, unjudged_resources
+from stallscope.placement.gangs import (
+    GangSpec,
+    TopologyRequest,
+    gang_spec,
+    membership,
+    needed,
+    reach_with_gang,
+    topology_keys,
+)
 from stallscope.placement.odds import chances
 from stallscope.placement.outcome import GroupOutcome, Placement, PodRequest
 from stallscope.placement.problem import Problem, build_problem
@@ -18,11 +29,13 @@ from stallscope.placement.state import build_cluster
 
 __all__ = [
     "Feasibility",
+    "GangSpec",
     "GroupOutcome",
     "NodeFailure",
     "Placement",
     "PodRequest",
     "Settings",
+    "TopologyRequest",
     "feasible",
     "judge_group",
 ]
@@ -34,24 +47,39 @@ def judge_group(
     *,
     settings: Settings = DEFAULT_SETTINGS,
     ranks: Collection[str] | None = None,
+    gang: Gang | GangSpec | None = None,
     likelihood: bool = True,
 ) -> GroupOutcome:
     """
     All outcomes reachable when the pods are created in this order and ties are broken by an adversary.
 
     `ranks` are the names of the pods that count for zone sets (default: all); others (an MPI launcher) still take room.
-    `likelihood` false skips the scored runs (`likely`, `odds`).
+    `gang`: who starts the pods together, see `gangs`. `likelihood` false skips the scored runs (`likely`, `odds`).
     """
     names = [p.name for p in pods]
-    counted = [ranks is None or p.name in ranks for p in pods]
-    problem = build_problem(compile_pods(pods), build_cluster(topology), settings, counted=counted)
-    return summarise(problem, reach(problem, names), names, likelihood=likelihood)
+    declared = gang_spec(gang) if isinstance(gang, Gang) else gang
+    tags = membership(declared, names)
+    problem = build_problem(
+        compile_pods(pods),
+        build_cluster(topology),
+        settings,
+        counted=[ranks is None or p.name in ranks for p in pods],
+        tags=tags,
+        extra_keys=topology_keys(declared),
+    )
+    if declared is None:
+        return summarise(problem, reach(problem, names), names, problem if likelihood else None)
+    ganged = reach_with_gang(problem, names, declared, tags)
+    sample = ganged.sample if likelihood else None
+    outcome = summarise(problem, ganged.reach, names, sample, need=needed(declared, len(names)))
+    likely = outcome.likely if ganged.sample is not None or not likelihood else Placement(nodes=dict.fromkeys(names))
+    return replace(outcome, likely=likely, unjudged=outcome.unjudged + declared.unjudged)
 
 
-def summarise(problem: Problem, found: Reach, names: Sequence[str], *, likelihood: bool) -> GroupOutcome:
-    """A `GroupOutcome` from what can be reached."""
+def summarise(problem: Problem, found: Reach, names: Sequence[str], sample: Problem | None, need: int = 0) -> GroupOutcome:
+    """A `GroupOutcome` from what can be reached; scored runs are made on `sample`, those below `need` bind nothing."""
     sets = sorted({e.zones for e in found.ends}, key=lambda s: (len(s), sorted(s)))
-    likely, odds = chances(problem, names) if likelihood else (None, {})
+    likely, odds = chances(sample, names, need) if sample else (None, {})
     return GroupOutcome(
         zone_sets=tuple(sets),
         may_split=not found.exhaustive or any(len(s) > 1 for s in sets),

@@ -83,6 +83,7 @@ class _Maker:
     def __init__(self, problem: Problem, extra_keys: frozenset[str]) -> None:
         self.problem = problem
         self.keys = problem.keys | extra_keys
+        self.shared = self.keys - (problem.per_node - extra_keys)
         self.splits = not any(_per_node(problem, i) for i in range(len(problem.classes)))
         self.passed: dict[Hashable, tuple[bool, ...]] = {}
         self.capacity: dict[Hashable, Hashable] = {}
@@ -98,7 +99,7 @@ class _Maker:
         return Kind(
             zone=labels.get(problem.settings.zone_key, ""),
             allowed=self._allowed(state),
-            domains={k: labels[k] for k in sorted(keyed - problem.per_node)},
+            domains={k: labels[k] for k in sorted(keyed & self.shared)},
             keyed=keyed,
             eligible=tuple(_eligible(problem, c, state) for c in range(len(problem.classes))) if many else blank,
             own=tuple(_own(problem, c, state) for c in range(len(problem.classes))) if many else blank,

@@ -18,8 +18,11 @@ MOST_RUNS = 12
 WORK = 400_000
 
 
-def chances(problem: Problem, names: Sequence[str]) -> tuple[Placement | None, dict[str, float]]:
-    """The zone-interleaved model's first outcome, and the share of runs with counted pods in two zones or more."""
+def chances(problem: Problem, names: Sequence[str], need: int = 0) -> tuple[Placement | None, dict[str, float]]:
+    """
+    The zone-interleaved model's first outcome, and the share of runs with counted pods in two zones or more. Runs that
+    bind fewer than `need` pods (a gang) count as nothing bound.
+    """
     if not names or not problem.cluster.nodes:
         return None, {}
     stage = set_stage(problem)
@@ -31,6 +34,8 @@ def chances(problem: Problem, names: Sequence[str]) -> tuple[Placement | None, d
         split = 0
         for seed in range(runs):
             placement = run_once(stage, order(nodes, Lcg(seed)), names)
+            if len(names) - len(placement.pending) < need:
+                placement = Placement(nodes=dict.fromkeys(names))
             likely = likely or placement
             split += len(zones_used(problem, placement, names)) > 1
         odds[model] = split / runs

@@ -81,9 +81,9 @@ class Problem:
                     return False
         return True
 
-    def most(self, kind: Kind, content: Content, chosen: int) -> int:
-        """How many more pods of class `chosen` fit on a node with `content`, at most as many as the class has."""
-        limit = self.classes[chosen].size
+    def most(self, kind: Kind, content: Content, chosen: int, limit: int | None = None) -> int:
+        """How many more pods of class `chosen` fit on a node with `content`, at most `limit` (default: the class's size)."""
+        limit = self.classes[chosen].size if limit is None else limit
         if any(content[o] for o in kind.clash[chosen]):
             return 0
         if chosen in kind.clash[chosen]:

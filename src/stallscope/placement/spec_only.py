@@ -88,6 +88,8 @@ def _together(sorts: Sequence[_Sort]) -> SpecAnswer | None:
     free = [i for i, a in enumerate(attract) if a is None]
     if len(free) == len(sorts):
         return None
+    if any(a == () for a in attract):
+        return SpecAnswer(can_split=UNKNOWN, why="a pod requires the zone of pods outside the job; where they run decides")
     if not free:
         return SpecAnswer(can_split=NO, why="required pod affinity holds all pods in one zone", caveats=(_LEFTOVERS,))
     only = free[0]
