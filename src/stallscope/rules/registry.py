@@ -16,6 +16,7 @@ from stallscope.rules.stl1xx_placement import (
     stl108_zone_lock_in,
     stl109_exclusive_topology_forces_zones,
     stl110_leftover_label,
+    stl111_gang_size_mismatch,
 )
 from stallscope.rules.stl2xx_reachability import (
     stl201_peer_denied,
@@ -36,6 +37,7 @@ from stallscope.rules.stl2xx_reachability import (
     stl216_verdict_depends_on_zone,
     stl217_service_port_denied,
     stl218_api_server_denied,
+    stl219_named_port_unresolved,
 )
 from stallscope.rules.stl3xx_environment import (
     stl301_nccl_interface_trap,
@@ -47,6 +49,9 @@ from stallscope.rules.stl3xx_environment import (
     stl307_ineffective_nccl_setting,
     stl308_headless_service_missing,
     stl309_host_network_port_clash,
+    stl310_memlock_without_root,
+    stl311_silent_socket_fallback,
+    stl312_fixed_gid_index,
 )
 from stallscope.rules.stl4xx_observability import (
     stl401_no_collective_telemetry,
@@ -76,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     stl108_zone_lock_in.RULE,
     stl109_exclusive_topology_forces_zones.RULE,
     stl110_leftover_label.RULE,
+    stl111_gang_size_mismatch.RULE,
     stl201_peer_denied.RULE,
     stl202_rendezvous_denied.RULE,
     stl203_only_rendezvous_port_open.RULE,
@@ -94,6 +100,7 @@ RULES: tuple[Rule, ...] = (
     stl216_verdict_depends_on_zone.RULE,
     stl217_service_port_denied.RULE,
     stl218_api_server_denied.RULE,
+    stl219_named_port_unresolved.RULE,
     stl301_nccl_interface_trap.RULE,
     stl302_shm_too_small.RULE,
     stl303_rendezvous_port_mismatch.RULE,
@@ -103,6 +110,9 @@ RULES: tuple[Rule, ...] = (
     stl307_ineffective_nccl_setting.RULE,
     stl308_headless_service_missing.RULE,
     stl309_host_network_port_clash.RULE,
+    stl310_memlock_without_root.RULE,
+    stl311_silent_socket_fallback.RULE,
+    stl312_fixed_gid_index.RULE,
     stl401_no_collective_telemetry.RULE,
     stl402_flight_recorder_lost.RULE,
     stl403_metrics_denied.RULE,

@@ -8,15 +8,17 @@ from stallscope.findings import Confidence, Finding, Label, Severity
 from stallscope.judge.result import Answer, JobJudgement, Judgement
 from stallscope.model.source import as_list, as_str, dig
 from stallscope.model.topology import Node, Taint, Topology
-from stallscope.model.workload import Role, TrainingJob
+from stallscope.model.workload import Role, RoleKind, TrainingJob
 from stallscope.rules.base import Report
-from stallscope.rules.support.containers import ranked_roles
+from stallscope.rules.support.containers import RANKED, ranked_roles
 from stallscope.rules.support.scheduling import pinned, tolerates, tolerations_place
 from stallscope.rules.support.words import label, listed, zone_names
 
 _REPORT = Report("STL102", "coordinator-cannot-tolerate", Severity.ERROR, fixable=True)
 #: Effects that keep a pod from a node; PreferNoSchedule only scores.
 _HARD = ("NoSchedule", "NoExecute")
+#: Roles whose tolerations say where the job is meant to run; a launcher counts, it is often the only one that has them.
+_LEADS = RANKED | {RoleKind.LAUNCHER}
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
@@ -35,12 +37,11 @@ def check(judgement: Judgement) -> Iterable[Finding]:
 
 
 def _pairs(job: TrainingJob) -> Iterator[tuple[Role, Role]]:
-    """(a role, the largest other ranked role): the role that must follow and the one it must follow."""
-    roles = ranked_roles(job)
-    for role in roles:
-        others = [r for r in roles if r.name != role.name]
-        if others:
-            yield role, max(others, key=lambda r: r.replicas)
+    """(a ranked role, another role): the role that should follow and the one it should follow, the largest first."""
+    for role in ranked_roles(job):
+        others = [r for r in job.roles if r.name != role.name and r.replicas > 0 and r.kind in _LEADS]
+        for other in sorted(others, key=lambda r: -r.replicas):
+            yield role, other
 
 
 def _on_nodes(judged: JobJudgement, role: Role, peer: Role, topology: Topology) -> Finding | None:

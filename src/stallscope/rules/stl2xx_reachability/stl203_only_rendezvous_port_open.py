@@ -48,7 +48,7 @@ def _one(judgement: Judgement, judged: JobJudgement, denial: Denial) -> Iterator
         confidence=confidence_of(judged, denial),
         notes=(
             "NCCL and Gloo open further connections between all ranks, on ports chosen at run time (32768-60999)",
-            *denial_notes(denial),
+            *denial_notes(judgement, denial),
             "what you will see: init_process_group succeeds, then the first collective hangs: 'Connection timed out' in "
             "NCCL's log or 'Gloo connectFullMesh failed', and 'Watchdog caught collective operation timeout'",
         ),

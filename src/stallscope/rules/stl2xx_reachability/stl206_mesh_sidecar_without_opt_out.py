@@ -120,6 +120,7 @@ def _by_annotation(judgement: Judgement, job: TrainingJob) -> Iterator[Finding]:
                 confidence=Confidence.DEPENDS,
                 notes=("the webhook may select pods by label before the annotation is looked at",),
                 help=f'use the label {INJECT}: "false" on the pod template',
+                fixable=False,
             )
             return
 

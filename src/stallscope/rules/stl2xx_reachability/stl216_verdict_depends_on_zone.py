@@ -44,7 +44,7 @@ def _reachable(judgement: Judgement, judged: JobJudgement, denial: Denial) -> Fi
         denial_labels(judgement, judged, denial),
         subject=judged.job.ref,
         key=denial_key(denial),
-        notes=(*denial_notes(denial), _SEES),
+        notes=(*denial_notes(judgement, denial), _SEES),
         help="pin the job to one zone, or admit the job's own pods whatever their zone",
     )
 

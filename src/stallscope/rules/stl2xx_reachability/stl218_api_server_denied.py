@@ -10,7 +10,7 @@ from stallscope.model.traffic import FlowKind
 from stallscope.rules.base import Report
 from stallscope.rules.support.flows import denial_findings
 
-_REPORT = Report("STL218", "api-server-denied", Severity.WARNING)
+_REPORT = Report("STL218", "api-server-denied", Severity.WARNING, fixable=True)
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:

@@ -12,7 +12,7 @@ from stallscope.rules.support.containers import host_network
 from stallscope.rules.support.settings import Setting, job_settings
 from stallscope.rules.support.words import label
 
-_REPORT = Report("STL301", "nccl-interface-trap", Severity.WARNING)
+_REPORT = Report("STL301", "nccl-interface-trap", Severity.WARNING, fixable=True)
 _NCCL, _GLOO = "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"
 #: Interfaces that exist on a node but never inside a pod of the pod network.
 _NODE_ONLY = ("docker", "cni", "virbr", "cilium", "flannel", "cali", "eno", "enp", "ens", "bond", "br-", "wlan")
@@ -44,6 +44,7 @@ def _one(job: TrainingJob, role: Role, found: Setting) -> Iterator[Finding]:
         confidence=Confidence.CERTAIN if severity is Severity.ERROR else Confidence.DEPENDS,
         notes=(f"what you will see: {sees}",),
         help=help_,
+        fixable=found.by == "env",
     )
 
 

@@ -15,7 +15,7 @@ from stallscope.rules.base import Report
 from stallscope.rules.support.containers import containers, ranked_roles
 from stallscope.rules.support.words import label
 
-_REPORT = Report("STL308", "headless-service-missing", Severity.WARNING)
+_REPORT = Report("STL308", "headless-service-missing", Severity.WARNING, fixable=True)
 #: Kinds whose user, not a controller, provides the Service.
 _OWN_SERVICE = {"StatefulSet": ("spec", "serviceName"), "Job": ("spec", "template", "spec", "subdomain")}
 
@@ -72,6 +72,7 @@ def _nameless(job: TrainingJob, place: Location) -> Finding:
         confidence=Confidence.DEPENDS,
         notes=(_SEES, "does not matter when the ranks meet through a Service or an address of another kind"),
         help="create a headless Service (clusterIP: None) and name it in serviceName",
+        fixable=False,
     )
 
 
@@ -85,6 +86,7 @@ def _absent(job: TrainingJob, name: str, place: Location) -> Finding:
         confidence=Confidence.DEPENDS,
         notes=(_SEES, "holds unless the Service already exists in the cluster"),
         help=f"add a Service {name} with clusterIP: None and the pods' labels as selector",
+        fixable=False,
     )
 
 
@@ -99,6 +101,7 @@ def _not_headless(job: TrainingJob, service: KubeObject, place: Location) -> Fin
         key="not-headless",
         notes=(_SEES,),
         help="set clusterIP: None",
+        fixable=False,
     )
 
 
@@ -114,6 +117,7 @@ def _selects_nothing(job: TrainingJob, service: KubeObject, place: Location) -> 
         severity=Severity.ERROR,
         notes=(_SEES,),
         help="use labels of the job's pod template in the selector",
+        fixable=False,
     )
 
 

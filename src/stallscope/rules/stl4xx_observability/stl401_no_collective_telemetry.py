@@ -38,7 +38,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
                 "GPU utilisation does not show it: NCCL's waiting kernels count as work, so a stalled GPU reads 98-100 %",
                 "holds unless the training code or an agent on the nodes exports step progress by itself",
             ),
-            help="start the ranks under 'stallscope probe --' or expose a metrics port with a PodMonitor",
+            help="expose step progress or collective timings on a metrics port and scrape it with a PodMonitor",
         )
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from stallscope.findings import Confidence, Finding, Label, Severity
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.model.source import as_list, as_map, dig
 from stallscope.model.traffic import Direction, DirectionVerdict, FlowKind, Outcome, Outside, RuleRef
 from stallscope.model.workload import Role
 from stallscope.rules.base import Report
-from stallscope.rules.support.policies import label_lines, zone_conditional
+from stallscope.rules.support.policies import label_lines, policy_named, zone_conditional
 from stallscope.rules.support.rendezvous import rendezvous_place
 from stallscope.rules.support.words import count, label, listed, unique, zone_name, zone_names
 
@@ -164,9 +165,9 @@ def _roles(judged: JobJudgement, denial: Denial) -> tuple[Role, ...]:
     return tuple(r for r in judged.job.roles if r.name in wanted)
 
 
-def denial_notes(denial: Denial) -> tuple[str, ...]:
+def denial_notes(judgement: Judgement, denial: Denial) -> tuple[str, ...]:
     """How many pairs share the cause, and how the verdict depends on placement."""
-    notes = []
+    notes = list(_why_isolated(judgement, denial))
     if denial.pairs > 1:
         roles = sorted({f"{end_name(f.source_role)} -> {end_name(f.destination_role)}" for f in denial.flows})
         notes.append(f"the same cause denies {count(denial.pairs, 'pair')} of this job ({listed(roles)})")
@@ -177,6 +178,27 @@ def denial_notes(denial: Denial) -> tuple[str, ...]:
     if denial.first.verdict.deciding.outcome is Outcome.DENIED:
         notes.append("a policy denial is a silent packet drop: the ranks see a connect timeout, never 'refused'")
     return tuple(notes)
+
+
+def _why_isolated(judgement: Judgement, denial: Denial) -> Iterator[str]:
+    """How a policy came to isolate the pod, where that surprises people; and who wrote a policy that is in no file."""
+    if denial.side.rules:
+        return
+    direction = denial.side.direction
+    for ref in dict.fromkeys(r.policy for r in denial.side.isolating):
+        policy = policy_named(judgement, ref)
+        if policy is None:
+            continue
+        for job in (j.job for j in judgement.jobs):
+            for extra in job.extra_objects:
+                if not policy.file and dig(extra.body, "metadata", "name") == policy.name:
+                    yield f"{ref} is in no file: {extra.because}"
+        spec = as_map(policy.get("spec"))
+        if policy.kind == "NetworkPolicy" and "policyTypes" not in spec and direction is Direction.INGRESS:
+            if as_list(spec.get("egress")) and not as_list(spec.get("ingress")):
+                yield f"{ref} names no policyTypes: a policy with egress rules alone isolates ingress too"
+        elif policy.group == "cilium.io" and not spec.get(str(direction)) and spec.get(f"{direction}Deny"):
+            yield f"{ref} has only deny rules for {direction}: they isolate too, unless enableDefaultDeny says false"
 
 
 def denial_findings(
@@ -204,7 +226,7 @@ def denial_findings(
                 key=denial_key(denial),
                 severity=None if denial.first.flow.required else optional,
                 confidence=confidence_of(judged, denial),
-                notes=(*denial_notes(denial), f"what you will see: {sees}"),
+                notes=(*denial_notes(judgement, denial), f"what you will see: {sees}"),
                 help=help,
                 fixable=fixable,
             )
