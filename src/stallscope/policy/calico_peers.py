@@ -143,7 +143,7 @@ def entity(body: Mapping[str, Any], namespace: str, sets: Iterable[KubeObject]) 
     fact = "the labels of service accounts" if as_str(accounts.get("selector")) else ""
     if as_map(body.get("services")):
         service = as_map(body["services"])
-        fact = f"the endpoints of Service {service.get('namespace', namespace)}/{service.get('name', '')}"
+        fact = f"the endpoints of Service {as_str(service.get('namespace'), namespace)}/{as_str(service.get('name'))}"
     nets = _nets(body.get("nets")) if as_list(body.get("nets")) else None
     names = frozenset(str(n) for n in as_list(accounts.get("names")))
     outside = _nets(body.get("notNets"))

@@ -132,7 +132,7 @@ def _peer_values(item: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
         if problem := _cidr_rule(as_map(value)):
             yield problem, (prefix + "CIDRSet", index)
     for index, value in enumerate(as_list(item.get(prefix + "Entities"))):
-        if value not in ENTITIES:
+        if as_str(value) not in ENTITIES:
             yield f"unsupported entity: {value}", (prefix + "Entities", index)
 
 
