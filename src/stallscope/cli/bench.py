@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from stallscope.cli import exitcodes
+from stallscope.cli.verb import VerbCommand
 from stallscope.errors import UsageError
 
-EPILOG = """\b
+EPILOG = """\
 Examples:
-  stallscope bench faults > records.jsonl
-  stallscope bench faults --fault deny-midrun --fault straggler:ms=100 --repeat 5 -o records.jsonl
-  stallscope rehearse --fault list                           what there is
+  {prog} bench faults > records.jsonl
+  {prog} bench faults --fault deny-midrun --fault straggler:ms=100 --repeat 5 -o records.jsonl
+  {prog} rehearse --fault list                           what there is
 
-\b
 Exit status:
   0 every run ended as its fault's definition says · 1 one did not: its record is marked, and is no ground truth
   2 usage, or the lab cannot be built
@@ -25,7 +25,7 @@ def command() -> None:
     """Make labelled records of what a stalled or slow job looks like."""
 
 
-@command.command(epilog=EPILOG)
+@command.command(cls=VerbCommand, epilog=EPILOG)
 @click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGS]", help="Only these faults; all otherwise.")
 @click.option("--ranks", type=click.IntRange(2, 16), default=4, show_default=True, help="Ranks of the small job.")
 @click.option("--steps", type=click.IntRange(8, 1000), default=24, show_default=True, help="Steps of a run.")

@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stallscope.cli import exitcodes
-from stallscope.cli.options import InputOptions, color_option, inputs, no_progress_option, output_option, quiet_option
+from stallscope.cli.options import InputOptions, color_option, inputs, no_progress_option, output_of, quiet_option
+from stallscope.cli.prices import prices
+from stallscope.cli.verb import VerbCommand
 from stallscope.errors import LabError, NothingToCheck, UsageError
 
 if TYPE_CHECKING:
-    from stallscope.collective.links import LinkProfile
     from stallscope.collective.rehearsal import Rehearsal
+    from stallscope.judge.price import PriceFacts
     from stallscope.judge.result import JobJudgement, Judgement
     from stallscope.lab.run import Scene
 
-EPILOG = """\b
+EPILOG = """\
 Examples:
-  stallscope rehearse examples/incident                      the worst placement, then the fixed one
-  stallscope rehearse job.yaml policy.yaml --nodes nodes.yaml --split --max-idle 30
-  stallscope rehearse examples/incident --fixed --exec python train.py
-  stallscope rehearse examples/incident --fault straggler:rank=2,ms=300
-  stallscope rehearse clean                                  sweep what killed runs left
+  {prog} rehearse examples/incident                      the worst placement, then the fixed one
+  {prog} rehearse job.yaml policy.yaml --nodes nodes.yaml --split --max-idle 30
+  {prog} rehearse examples/incident --fixed --exec -- python train.py
+  {prog} rehearse examples/incident --fault straggler:rank=2,ms=300
+  {prog} rehearse clean                                  sweep what killed runs left
 
-\b
 Exit status:
   0 it ran and met --max-idle and --require-reachable · 1 it did not, or the job stalled
   2 usage, the lab cannot be built, or a connect contradicts its verdict · 3 no job in the input
@@ -38,9 +39,10 @@ FORMATS = ("text", "json", "md", "html")
 CLEAN_WORD = "clean"
 
 
-@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @inputs
-@output_option
+@prices
+@output_of(*FORMATS)
 @click.option("--job", "job_name", metavar="NAME", default="", help="Which job, when the input holds several.")
 @click.option("--split", "which", flag_value="split", help="Only the input as it is.")
 @click.option("--fixed", "which", flag_value="fixed", help="Only with what `fix` would change, applied in memory.")
@@ -49,11 +51,8 @@ CLEAN_WORD = "clean"
     "--placement", metavar="worst|likely|FILE", default="worst", show_default=True,
     help="Where the pods stand: the witness, the scheduler model's likely outcome, or a file of `pod: node`.",
 )  # fmt: skip
-@click.option("--profile", metavar="FILE", default="", help="Link profile: rates, delays and losses of the real cluster.")
 @click.option("--steps", type=click.IntRange(2, 10_000), default=10, show_default=True, help="Training steps a run.")
 @click.option("--repeat", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs of each placement.")
-@click.option("--gradient-bytes", metavar="SIZE", default="", help="Gradients reduced a step, e.g. 14GB; else the job's.")
-@click.option("--compute-ms", type=click.FloatRange(0), default=None, help="Compute of a real step; else derived.")
 @click.option("--ranks", type=click.IntRange(2, 512), default=16, show_default=True, help="Most ranks to start.")
 @click.option(
     "--exec", "command_line", is_flag=True, help="Run the words after -- in every pod instead of the built-in loop."
@@ -72,15 +71,13 @@ CLEAN_WORD = "clean"
 def command(
     ctx: click.Context,
     options: InputOptions,
+    prices: PriceFacts,
     output: tuple[str, ...],
     job_name: str,
     which: str,
     placement: str,
-    profile: str,
     steps: int,
     repeat: int,
-    gradient_bytes: str,
-    compute_ms: float | None,
     ranks: int,
     command_line: bool,
     faults: tuple[str, ...],
@@ -100,7 +97,6 @@ def command(
     """
     from stallscope.cli.console import say
     from stallscope.cli.outputs import emit_views, look_for_stdout, parse_outputs
-    from stallscope.collective.profile import parse_bytes
     from stallscope.lab.faults.registry import describe_faults, parse_faults
     from stallscope.lab.run import Request, rehearse
     from stallscope.lab.workload import workload
@@ -114,20 +110,17 @@ def command(
     if not options.paths:
         raise UsageError("nothing to read: no PATH given", hint="stallscope rehearse PATH --nodes nodes.yaml")
     outputs = parse_outputs(output, FORMATS)
-    given = parse_bytes(gradient_bytes) if gradient_bytes else None
-    if gradient_bytes and not given:
-        raise UsageError(f"--gradient-bytes: {gradient_bytes!r} is no size", hint="write it like 14GB or 2.5GiB")
     parse_faults(faults)
     paths, words = _split_command(options, command_line)
     judgement, judged = _judge(options, paths, job_name)
     scenes, said = _scenes(options, paths, judgement, judged, which, placement, ranks)
+    if prices.overlap:
+        said += ("the lab hides no communication behind compute: --overlap is for the model of `check`",)
     request = Request(
         job=judged.job.ref,
         scenes=scenes,
-        profile=_profile(profile),
-        workload=workload(
-            judged.job, gradient_bytes=given, compute_seconds=None if compute_ms is None else compute_ms / 1000
-        ),
+        profile=prices.profile,
+        workload=workload(judged.job, gradient_bytes=prices.gradient_bytes, compute_seconds=prices.compute_seconds),
         steps=steps,
         repeat=repeat,
         command=words,
@@ -208,16 +201,6 @@ def pick(judgement: Judgement, job_name: str) -> JobJudgement:
     return jobs[0]
 
 
-def _profile(file: str) -> LinkProfile:
-    from stallscope.collective.links import DEFAULT_PROFILE
-
-    if not file:
-        return DEFAULT_PROFILE
-    from stallscope.collective.profile import profile_from_body
-
-    return profile_from_body(_yaml(file, "link profile"), where=file)
-
-
 def _yaml(file: str, what: str) -> Any:
     """A small YAML file of the user's. Raises UsageError."""
     import yaml
@@ -249,7 +232,7 @@ def _scenes(
     if which in ("split", "both"):
         scenes.append(_scene("", judgement, judged, placement, ranks))
     if which in ("fixed", "both"):
-        fixed, why_not = _fixed(options, paths, judged)
+        fixed, why_not = _fixed(options, paths, judged.job.ref)
         if fixed is not None:
             scenes.append(_scene("fixed", *fixed, "worst" if placement not in ("worst", "likely") else placement, ranks))
         elif which == "fixed":
@@ -263,13 +246,13 @@ def _scene(label: str, judgement: Judgement, judged: JobJudgement, placement: st
     from stallscope.lab.cast import cast
     from stallscope.lab.run import Scene
 
-    nodes = _placement(judgement, judged, placement)
+    nodes = _placement(judged, placement)
     made = cast(judgement, judged.job, nodes, max_ranks=ranks)
     zones = {made.spec.zones[p.node] for p in made.spec.pods}
     return Scene(label=label or ("split" if len(zones) > 1 else "as is"), cast=made, policies=judgement.policies)
 
 
-def _placement(judgement: Judgement, judged: JobJudgement, placement: str) -> dict[str, str | None]:
+def _placement(judged: JobJudgement, placement: str) -> dict[str, str | None]:
     if placement not in ("worst", "likely"):
         return _placement_file(placement, judged)
     if judged.placement is None or judged.witness is None:
@@ -293,8 +276,16 @@ def _placement_file(file: str, judged: JobJudgement) -> dict[str, str | None]:
     return {name: body.get(name) for name in names}
 
 
-def _fixed(
-    options: InputOptions, paths: Sequence[str], judged: JobJudgement
-) -> tuple[tuple[Judgement, JobJudgement] | None, str]:
+def _fixed(options: InputOptions, paths: Sequence[str], job: str) -> tuple[tuple[Judgement, JobJudgement] | None, str]:
     """The input as `fix` would leave it, judged again; or why there is none."""
-    return None, "this build has no fix"
+    from dataclasses import replace
+
+    from stallscope.cli import fixrun, pipeline
+    from stallscope.remedy.model import Choices
+
+    run = fixrun.run(replace(options, paths=tuple(paths)), pipeline.gate(), Choices())
+    if not run.changes:
+        left = [u.reason for u in run.fixed.unfixed if u.job == job]
+        return None, f"fix has no patch: {left[0]}" if left else "fix has nothing to change"
+    after = run.fixed.after.judgement
+    return (after, next(j for j in after.jobs if j.job.ref == job)), ""

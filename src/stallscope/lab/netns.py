@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -26,9 +26,13 @@ from stallscope.lab.topology import LabSpec, NodePlace, Plan, PodPlace, ZonePlac
 LOOPBACK, ETH0, UPLINK = 1, 2, 2
 _FIRST_POD, _FIRST_NODE, _FIRST_TRUNK = 10, 10, 1000
 DEFAULT_MTU = 1500
-#: A lab step moves megabytes where the real one moves gigabytes: growing the window anew after each compute phase, which is
-#: lost in the real transfer, would dominate the lab's.
-_KEEP_WINDOW = "tcp_slow_start_after_idle"
+_SETTINGS = Path("/proc/sys/net/ipv4")
+_ROUTER = (("ip_forward", "1"),)
+#: Pods. A lab step moves megabytes where the real one moves gigabytes: growing the window anew after each compute phase,
+#: lost in the real transfer, would dominate the lab's. Congestion control is Linux's default where the machine lets a
+#: namespace choose it (net.ipv4.tcp_allowed_congestion_control of the first namespace decides).
+_HOST = (("tcp_slow_start_after_idle", "0"), ("tcp_congestion_control", "cubic"))
+_OPTIONAL = frozenset({"tcp_slow_start_after_idle", "tcp_congestion_control"})
 
 
 @dataclass(slots=True)
@@ -123,8 +127,9 @@ def _make_namespaces(cluster: PocketCluster) -> None:
             for name in names:
                 unshare(CLONE_NEWNET)
                 group[name] = Namespace(net_namespace(), Netlink())
-                setting = "ip_forward" if forwards else _KEEP_WINDOW
-                Path("/proc/sys/net/ipv4", setting).write_text("1" if forwards else "0")
+                for setting, value in _ROUTER if forwards else _HOST:
+                    with suppress(OSError) if setting in _OPTIONAL else nullcontext():
+                        (_SETTINGS / setting).write_text(value)
     finally:
         setns(back, CLONE_NEWNET)
         os.close(back)
@@ -197,6 +202,13 @@ def _wire_trunks(cluster: PocketCluster, mtu: int) -> None:
             End(kind="trunk", namespace=here, index=index, name=name, owner=left.name, peer=right.name),
             End(kind="trunk", namespace=there, index=back, name=back_name, owner=right.name, peer=left.name),
         ]
+
+
+def congestion_control(cluster: PocketCluster) -> str:
+    """The TCP congestion control of the pods."""
+    pod = next(iter(cluster.pods.values()))
+    with entered(pod.fd):
+        return (_SETTINGS / "tcp_congestion_control").read_text().strip()
 
 
 def sent_bytes(links: Iterable[End]) -> dict[tuple[str, str], int]:

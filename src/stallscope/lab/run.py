@@ -21,7 +21,7 @@ from stallscope.lab.faults.inject import run_with_faults
 from stallscope.lab.faults.registry import parse_faults
 from stallscope.lab.firewall import drops_of
 from stallscope.lab.matrix import cached_segments, drop_results, reachability
-from stallscope.lab.netns import build
+from stallscope.lab.netns import build, congestion_control
 from stallscope.lab.plan import LoopPlan, bucket_count
 from stallscope.lab.ranks import Zygote
 from stallscope.lab.sandbox import Emit, isolated
@@ -33,6 +33,7 @@ from stallscope.policy.engine import PolicySet
 
 #: CPU share of the machine above which it, and not the link, may have set the pace.
 CPU_LIMIT = 0.85
+MODEL_MARGIN = 1.1
 
 Say = Callable[[str], None]
 
@@ -164,6 +165,9 @@ def _set_up(
         command=request.command,
     )
     said += stage.reshape()
+    control = congestion_control(cluster)
+    if control != "cubic":
+        said.append(f"TCP congestion control is this machine's {control}, not Linux's default cubic")
     up = time.monotonic() - begin
     say(f"Action: pocket cluster up in {up:.2f} s")
     stack.callback(stage.close)
@@ -259,12 +263,14 @@ def _outcome(run: Repetition) -> str:
 
 
 def _cpu_remarks(results: Sequence[PlacementResult]) -> Iterator[str]:
+    """Said when the CPUs were saturated and the step took longer than the links explain."""
     for result in results:
         busiest = max((r.cpu_busy for r in result.finished), default=0.0)
-        if busiest > CPU_LIMIT:
+        explained = result.modelled.step_seconds * MODEL_MARGIN if result.modelled else 0.0
+        if busiest > CPU_LIMIT and result.step.median > explained:
             yield (
-                f"{result.label}: this machine's CPUs were {busiest:.0%} busy, so part of its step time "
-                "may be the machine's, not the link's"
+                f"{result.label}: this machine's CPUs were {busiest:.0%} busy and the step took longer than modelled: "
+                "part of it is the machine's, not the link's"
             )
 
 

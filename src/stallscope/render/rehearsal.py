@@ -119,14 +119,11 @@ def _details(result: PlacementResult, style: Style, width: int) -> list[str]:
             f"{result.label}: {_edge(edge)} was judged {edge.judged} but a real connect met {edge.measured}: "
             "an error of Stallscope, please report it", width, first=style("error", "error") + ": ", rest="  ",
         )  # fmt: skip
-    shut = result.denied
-    for edge in shut[:SHOWN]:
-        lines += wrap(
-            f"{result.label}: {_edge(edge)} {_met(edge)}: {edge.reason or edge.judged}",
-            width, first=style("error", "blocked") + ": ", rest="  ",
-        )  # fmt: skip
-    if len(shut) > SHOWN:
-        lines.append(f"  and {len(shut) - SHOWN} more; -o json has all")
+    pairs = blocked_pairs(result)
+    for line in pairs[:SHOWN]:
+        lines += wrap(f"{result.label}: {line}", width, first=style("error", "blocked") + ": ", rest="  ")
+    if len(pairs) > SHOWN:
+        lines.append(f"  and {len(pairs) - SHOWN} more pairs; -o json has all")
     for drop in result.drops[:SHOWN]:
         lines += wrap(
             f"{result.label}: {drop.packets} packets {drop.source} -> {drop.destination}: {drop.reason}",
@@ -137,6 +134,15 @@ def _details(result: PlacementResult, style: Style, width: int) -> list[str]:
         for complaint in run.complaints[:3]:
             lines += wrap(complaint, width, first="  ", rest="    ")
     return [*lines, ""] if lines else []
+
+
+def blocked_pairs(result: PlacementResult) -> list[str]:
+    """One line per ordered pair that met the same thing for the same reason, its ports together."""
+    grouped: dict[tuple[str, str, str], list[int]] = {}
+    for edge in result.denied:
+        ends = f"{edge.source} ({edge.zones[0]}) -> {edge.destination} ({edge.zones[1]})"
+        grouped.setdefault((ends, _met(edge), edge.reason or str(edge.judged)), []).append(edge.port)
+    return [f"{ends} TCP {', '.join(map(str, ports))} {met}: {why}" for (ends, met, why), ports in grouped.items()]
 
 
 def _edge(edge: EdgeResult) -> str:
@@ -187,7 +193,7 @@ def markdown(report: Rehearsal) -> str:
     lines += [f"| {name.strip()} | " + " | ".join(map(cell, cells)) + " |" for name, cells in rows(report)]
     lines.append("")
     for result in report.results:
-        lines += [f"- blocked, {cell(result.label)}: {cell(_edge(e))}: {cell(e.reason)}" for e in result.denied[:SHOWN]]
+        lines += [f"- blocked, {cell(result.label)}: {cell(line)}" for line in blocked_pairs(result)[:SHOWN]]
         lines += [
             f"- {d.packets} packets dropped, {cell(d.source)} -> {cell(d.destination)}: {cell(d.reason)}"
             for d in result.drops[:SHOWN]

@@ -120,7 +120,7 @@ def read_sockets(stage: Stage) -> dict[str, str]:
                 done = subprocess.run(["ss", "-taineOH"], capture_output=True, text=True, timeout=5, check=False)
         except (FileNotFoundError, subprocess.TimeoutExpired):
             return {}
-        found[pod] = done.stdout
+        found[pod] = "\n".join(" ".join(line.split()) for line in done.stdout.splitlines())
     return found
 
 
