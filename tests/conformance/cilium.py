@@ -28,7 +28,10 @@ CLUSTER_SCOPED = (
 #: Names of the vectors' config that differ from the agent's flags.
 FLAGS = {
     "policyAnyCluster": "policy-default-local-cluster",
-    "clusterName": "cluster-name",
+    "enableExtendedIPProtocols": "enable-extended-ip-protocols",
+    "enableICMPRules": "enable-icmp-rules",
+    "enableK8sClusterNetworkPolicy": "enable-k8s-cluster-network-policy",
+    "policyCIDRMatchMode": "policy-cidr-match-mode",
 }
 
 

@@ -16,6 +16,7 @@ from stallscope.model.source import Location, Route, as_list, as_map
 from stallscope.model.traffic import Direction, Endpoint
 from stallscope.policy.cilium_selectors import split_key
 from stallscope.policy.identity import filter_labels, label_filter
+from stallscope.policy.options import cilium_options
 from stallscope.policy.policyset import EngineOptions, PolicySet
 
 TOPOLOGY = "topology.kubernetes.io/"
@@ -152,3 +153,28 @@ def identity_exploding_keys(
             values.setdefault(key, set()).add(value)
     many = (IdentityKey(k, len(v)) for k, v in sorted(values.items()) if len(v) > 1 and 2 * len(v) >= identities)
     return identities, tuple(many)
+
+
+#: cilium#46305, v1.19 #46456: an ingress peer with only an ipBlock also admits the policy's whole namespace.
+IP_BLOCK_WINDOW = ((1, 19, 0), (1, 19, 4))
+
+
+def ip_block_admits_namespace(policies: PolicySet) -> tuple[tuple[KubeObject, Location], ...]:
+    """
+    NetworkPolicy ingress peers that a Cilium of this set's version reads too widely (a bug of 1.19.0 to 1.19.4 with
+    policy-default-local-cluster, its default there). Verdicts are those of the fixed agent.
+    """
+    options = policies.options
+    flags = cilium_options(options.version, options.options)
+    if options.cni != "cilium" or not options.version or not flags.local_cluster_peers:
+        return ()
+    if not IP_BLOCK_WINDOW[0] <= flags.version <= IP_BLOCK_WINDOW[1]:
+        return ()
+    return tuple(
+        (policy, policy.at("spec", "ingress", index, "from", place))
+        for policy in policies.policies
+        if policy.kind == "NetworkPolicy"
+        for index, rule in enumerate(as_list(policy.get("spec", "ingress")))
+        for place, peer in enumerate(as_list(as_map(rule).get("from")))
+        if as_map(as_map(peer).get("ipBlock"))
+    )

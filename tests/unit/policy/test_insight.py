@@ -12,6 +12,7 @@ from stallscope.policy.insight import (
     IdentityKey,
     identity_exploding_keys,
     identity_labels,
+    ip_block_admits_namespace,
     selects_nothing,
     zone_label_users,
 )
@@ -91,3 +92,25 @@ def test_per_pod_labels_make_one_identity_each() -> None:
     indexed = [{"app": "x", "batch.kubernetes.io/job-completion-index": str(i)} for i in range(64)]
     assert identity_exploding_keys(indexed, EngineOptions(cni="cilium")) == (1, ())
     assert identity_exploding_keys(pods, EngineOptions(cni="calico")) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "found"),
+    [
+        ((1, 19, 0), {}, 1),
+        ((1, 19, 4), {}, 1),
+        ((1, 19, 5), {}, 0),
+        ((1, 18, 9), {}, 0),
+        ((1, 19, 2), {"policy-default-local-cluster": "false"}, 0),
+        ((), {}, 0),
+    ],
+)
+def test_ip_blocks_that_1_19_reads_too_widely(
+    policies: Policies, version: tuple[int, ...], options: dict[str, str], found: int
+) -> None:
+    text = (
+        "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: blocks, namespace: train}\n"
+        "spec: {podSelector: {}, ingress: [{from: [{podSelector: {}}, {ipBlock: {cidr: 10.0.0.0/8}}]}]}\n"
+    )
+    policy_set = policies(text, "cilium", version=version, options=options)
+    assert len(ip_block_admits_namespace(policy_set)) == found
