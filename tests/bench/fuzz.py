@@ -5,13 +5,14 @@ Mutated manifests through the whole pipeline: text -> load -> judge and rules. N
 
 Seeds are the repository's examples and, where it lies beside the repository, the corpus of real manifests. A quarter of the
 mutations change the text (bytes, lines, indentation), the rest the tree (a value of another type, somewhere). The same seed
-gives the same inputs. Each input is judged together with a policy and nodes, so that every layer sees it. Exits 1 when an
-exception other than the program's own comes out; the first of each sort is printed with the input to repeat it.
+gives the same inputs. Each input is judged together with a job, policies and nodes, so that every layer sees it. Exits 1
+when an exception other than the program's own comes out; the first of each sort is printed with the input to repeat it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import sys
@@ -30,6 +31,7 @@ from stallscope.load.stream import parse_stream
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
+VECTORS = ROOT.parent / "shared" / "vectors"
 LARGEST = 40_000  # characters of a seed; larger ones only make it slow
 MEMORY = 2 << 30
 
@@ -54,6 +56,16 @@ spec:
     toPorts: [{ports: [{port: "23456", protocol: TCP}]}]
 """
 
+JOB = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: standing}
+spec:
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: pytorch, image: x}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, image: x, resources: {limits: {cpu: 8}}}]}}}
+"""
+
 LONG = "a" * 300
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 3, 10**6, 2**31 - 1, 2**31, 2**63, -(2**63), 0.5, 1e308, -0.0, 1e-9),
@@ -65,9 +77,24 @@ ODD: tuple[Any, ...] = (
 def seeds() -> list[tuple[str, str]]:
     files = sorted((ROOT / "examples").rglob("*.y*ml")) + (sorted(CORPUS.rglob("*.y*ml")) if CORPUS.is_dir() else [])
     texts = [(f.relative_to(ROOT.parent).as_posix(), f.read_text(encoding="utf-8", errors="replace")) for f in files]
+    texts += [(f"vectors/{name}", policies) for name, policies in vector_policies()]
     usable = [(name, text) for name, text in texts if len(text) <= LARGEST]
     jobs = [(name, text) for name, text in usable if load_text({name: text}).jobs]
     return usable + jobs * (3 * len(usable) // max(len(jobs), 1))  # most inputs should reach the judgement
+
+
+def vector_policies() -> list[tuple[str, str]]:
+    """The policies of the conformance vectors, where they lie beside the repository, moved to the job's namespace."""
+    found = []
+    for file in sorted(VECTORS.glob("*/*.jsonl")):
+        for line in file.read_text().splitlines()[:150]:
+            scenario = json.loads(line)
+            bodies = [b for b in scenario.get("policies") or [] if isinstance(b, dict)]
+            for body in bodies:
+                body.get("metadata", {}).pop("namespace", None)
+            if bodies:
+                found.append((str(scenario.get("name")), yaml.dump_all(bodies, Dumper=yaml.CSafeDumper, sort_keys=False)))
+    return found
 
 
 def mutate_text(text: str, rng: random.Random) -> str:
@@ -177,7 +204,7 @@ def make(index: int, seed: int, sources: list[tuple[str, str]]) -> tuple[str, st
 
 
 def run(text: str, depth: str) -> Counter[str]:
-    inputs = load_text({"fuzz.yaml": text, "nodes.yaml": NODES, "policies.yaml": POLICIES}, LoadRequest())
+    inputs = load_text({"fuzz.yaml": text, "job.yaml": JOB, "nodes.yaml": NODES, "policies.yaml": POLICIES}, LoadRequest())
     counts = Counter({"objects": len(inputs.objects), "jobs": len(inputs.jobs), "problems": len(inputs.problems)})
     if depth == "analyse":
         counts["findings"] = len(analyse(inputs).findings)
