@@ -157,6 +157,8 @@ def _portable(bench: Bench, case: _Case) -> _Draft:
     edits = _with_host_spread(case, edits)
     write(bench, job, edits)
     where = f", within {', '.join(zones)}" if zones else ""
+    if not group_of(job, version).match_keys:
+        assumptions += ("no pod of an earlier run or a second job with the same labels is still bound",)
     return _Draft(
         slug="zone-affinity",
         title=f"keep {_names(case)} in one zone by podAffinity{where}{_tolerating(edits)}",

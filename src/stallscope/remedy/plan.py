@@ -13,7 +13,7 @@ from stallscope.remedy.policies import KINDS, plan_policies
 from stallscope.remedy.small import plan_small
 
 #: Findings that co-location answers.
-PLACEMENT = frozenset({"STL101", "STL102", "STL104", "STL105", "STL106", "STL108", "STL216"})
+PLACEMENT = frozenset({"STL101", "STL102", "STL103", "STL104", "STL105", "STL106", "STL108", "STL216"})
 REACHABILITY = frozenset(KINDS)
 
 

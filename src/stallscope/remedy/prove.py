@@ -76,12 +76,11 @@ def _prove_job(
 
 def _split(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]) -> Iterator[tuple[str, str]]:
     slugs = {r.slug for r in remedies}
-    if after.can_split is Answer.NO:
-        if before.can_split is not Answer.NO:
-            yield "proved", _one_zone(after)
-        return
     placed = bool(slugs & {"pin-zone", "zone-affinity", "turn-affinity"})
-    if after.can_split is Answer.UNKNOWN:
+    if after.can_split is Answer.NO:
+        if placed or before.can_split is not Answer.NO:
+            yield "proved", _one_zone(after)
+    elif after.can_split is Answer.UNKNOWN:
         if placed and after.placement is not None and not after.placement.may_split:
             yield "proved", f"as far as it could be judged it {_one_zone(after)}"
         elif placed:
