@@ -5,12 +5,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from stallscope.errors import LoadError, NothingToCheck
 from stallscope.judge.inputs import ClusterFacts, Inputs, Problem, ProblemKind
-from stallscope.load.discover import STDIN, Found, Source, discover
+from stallscope.load.discover import Found, Source, discover
 from stallscope.load.files import read_source
 from stallscope.load.kinds.expand import expand
 from stallscope.load.kustomize import patch_files
@@ -123,11 +122,10 @@ def _assemble(
     documents, found = _documents(texts, named, request.limits)
     objects, wrong = objects_from(documents, namespace=request.namespace)
     jobs, unusable = expand(objects, parse=_parse_block)
-    nodes = _nodes_of(request) if topology is None else ()
-    topology = topology or topology_from(nodes or objects)
-    namespaces = {**namespaces_of(nodes), **namespaces_of(objects)}
+    topology = topology or _topology_of_files(request) or topology_from(objects)
+    namespaces = {**(topology.namespaces if topology else {}), **namespaces_of(objects)}
     if topology is not None and namespaces:
-        topology = replace(topology, namespaces={**topology.namespaces, **namespaces})
+        topology = replace(topology, namespaces=namespaces)
     order = {name: i for i, name in enumerate(texts)}
     told = [*found, *wrong, *duplicates(objects), *unusable]
     told.sort(key=lambda p: (order.get(p.location.file, 0), p.location.span.start))
@@ -160,12 +158,14 @@ def _documents(texts: Mapping[str, str], named: frozenset[str], limits: Limits) 
     return [d for d in documents if d.file not in hidden], [p for p in problems if p.location.file not in hidden]
 
 
-def _nodes_of(request: LoadRequest) -> tuple[KubeObject, ...]:
-    """The objects of the node files. Raises LoadError when one cannot be read or none of them holds a node."""
+def _topology_of_files(request: LoadRequest) -> Topology | None:
+    """The topology in the node files, if any are named. Raises LoadError when one cannot be read or none holds a node."""
+    if not request.nodes_files:
+        return None
     objects: list[KubeObject] = []
     for source in discover(request.nodes_files).sources:
         name = _shown(source, request)
-        stdin = request.stdin_text if source.path == Path(STDIN) else None
+        stdin = request.stdin_text if source.is_stdin else None
         text = stdin if stdin is not None else read_source(source, request.limits)
         if isinstance(text, Problem):
             raise LoadError(f"{name}: {text.message}", hint=text.hint)
@@ -174,12 +174,11 @@ def _nodes_of(request: LoadRequest) -> tuple[KubeObject, ...]:
         if broken and source.named:
             raise LoadError(f"{broken[0].location}: {broken[0].message}", hint=broken[0].hint)
         objects += objects_from(documents, namespace=request.namespace)[0]
-    if request.nodes_files and topology_from(objects) is None:
-        raise LoadError(
-            f"{', '.join(request.nodes_files)}: no nodes in it",
-            hint="give the output of `kubectl get nodes -o yaml`, or a kind config",
-        )
-    return tuple(objects)
+    topology = topology_from(objects)
+    if topology is None:
+        hint = "give the output of `kubectl get nodes -o yaml`, or a kind config"
+        raise LoadError(f"{', '.join(request.nodes_files)}: no nodes in it", hint=hint)
+    return topology
 
 
 def _with_namespaces(facts: ClusterFacts, namespaces: Mapping[str, Mapping[str, str]]) -> ClusterFacts:

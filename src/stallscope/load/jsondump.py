@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from json.decoder import JSONDecoder
 from typing import Any
 
@@ -18,6 +19,7 @@ from stallscope.model.source import LazyNode, ListNode, MapNode, Places
 #: Below this many characters exact places everywhere cost less than a blink.
 SMALL = 256 * 1024
 
+_CONTAINERS = frozenset({dict, list, LazyNode, ListNode, MapNode})
 _SPACE = re.compile(r"[ \t\r\n]*")
 Locate = Callable[[int, int], MapNode | None]
 
@@ -126,9 +128,11 @@ def _refuse(constant: str) -> Any:
 
 
 def _check_depth(value: Any, depth: int) -> None:
+    """Raise NotJson for more than `depth` levels: level by level, for recursion is what is to be prevented."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(depth):
-        level = [v for n in level for v in (n.values() if isinstance(n, dict) else n) if isinstance(v, dict | list)]
+        parts = chain.from_iterable(n.values() if isinstance(n, dict) else n for n in level)
+        level = [v for v in parts if v.__class__ in _CONTAINERS]
         if not level:
             return
     raise NotJson

@@ -94,7 +94,7 @@ class _Reader:
         self.complaints: list[Complaint] = []
         self._builder = Builder(self.places, limits)
         self._begun = 0  # where the document at hand begins
-        self._marked = "$" in text or "{{" in text
+        self._marked = False
         self._index = 0
         self._broken = 0
 
@@ -139,6 +139,7 @@ class _Reader:
 
     def _read_yaml(self) -> None:
         text = self.text
+        self._marked = "$" in text or "{{" in text
         begin = 1 if text.startswith(_BYTE_ORDER_MARK) else 0
         many = _DIRECTIVES.search(text) if text.count("%") > _MOST_DIRECTIVES else None
         if many:  # libyaml compares each with all before it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -19,9 +20,13 @@ def parse_quantity(value: Any) -> Fraction | None:
         return Fraction(value)
     if isinstance(value, float):
         value = repr(value)
-    if not isinstance(value, str) or len(value) > 64:
-        return None
-    match = _FORM.match(value.strip())
+    return _parse_text(value) if isinstance(value, str) and len(value) <= 64 else None
+
+
+@lru_cache(maxsize=4096)
+def _parse_text(text: str) -> Fraction | None:
+    """Thousands of nodes say the same few amounts."""
+    match = _FORM.match(text.strip())
     if match is None:
         return None
     number, suffix, exponent = match.groups()
