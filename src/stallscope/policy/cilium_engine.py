@@ -17,7 +17,7 @@ from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS, SER
 from stallscope.policy.ir import Clause
 from stallscope.policy.namespaces import Namespaces
 from stallscope.policy.options import CiliumOptions
-from stallscope.policy.peers import NODES
+from stallscope.policy.peers import NODES, parse_network
 from stallscope.policy.program import Engine
 from stallscope.policy.view import Address, View
 
@@ -101,8 +101,9 @@ def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces
     labels: dict[str, str] = {}
     sourced: dict[str, str] = {}
     known = True
-    address = parse_address(endpoint.ip)
-    reserved = frozenset(endpoint.reserved)
+    raw = _raw(endpoint.raw_labels)
+    address = parse_address(endpoint.ip) or _raw_address(raw)
+    reserved = frozenset(endpoint.reserved) | {k[9:] for k in raw if k.startswith("reserved:")}
     if endpoint.is_pod:
         keeps = label_filter(options.version, options.labels).keeps
         labels = {k: v for k, v in endpoint.labels if keeps(k)}
@@ -122,7 +123,7 @@ def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces
             if source == "k8s" or options.node_selectors:
                 sourced.update((f"{source}:{k}", v) for k, v in endpoint.node_labels)
     sourced.update((f"reserved:{name}", "") for name in reserved)
-    sourced.update(_raw(endpoint.raw_labels))
+    sourced.update(raw)
     governed = endpoint.is_pod or bool(MANAGED_RESERVED & reserved) or ("host" in reserved and options.host_firewall)
     bare = {k.partition(":")[2]: v for k, v in sourced.items()}
     return View(
@@ -143,6 +144,15 @@ def _raw(labels: Sequence[str]) -> Mapping[str, str]:
         key, _, value = label.partition("=")
         found[key if ":" in key else f"unspec:{key}"] = value
     return found
+
+
+def _raw_address(raw: Mapping[str, str]) -> Address | None:
+    """The address behind a label ``cidr:1.2.3.4/32``, as identities of single addresses carry it."""
+    for key in raw:
+        network = parse_network(key[5:]) if key.startswith("cidr:") else None
+        if network is not None and network.num_addresses == 1:
+            return network.network_address
+    return None
 
 
 def _reserved(
