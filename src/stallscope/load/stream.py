@@ -44,6 +44,7 @@ else:
 
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _BYTE_ORDER_MARK = "\ufeff"
+_TOLD = 200  # complaints of a file after which slips that refuse nothing are no longer told
 _MOST_DIRECTIVES = 100
 _DIRECTIVES = re.compile(rf"(?:^%[^\n]*\n(?:[ \t\r]*(?:#[^\n]*)?\n)*){{{_MOST_DIRECTIVES}}}", re.MULTILINE)
 
@@ -193,8 +194,9 @@ class _Reader:
         value, start, end = self._builder.document(get, begin)
         refused = False
         if is_manifest(value):
-            self.complaints += self._builder.complaints
             refused = any(c.refused for c in self._builder.complaints)
+            if len(self.complaints) < _TOLD or refused:
+                self.complaints += self._builder.complaints
             if self._marked:
                 refused = self._placeholder(value) or refused
         self.documents.append(
