@@ -30,7 +30,9 @@ _FAST_FABRIC = ("vpc.amazonaws.com/efa", "rdma/", "nvidia.com/rdma", "networking
 def check(judgement: Judgement) -> Iterable[Finding]:
     for judged in judgement.jobs:
         job = judged.job
-        if judged.can_split is Answer.YES and job.distributed and ranked_pods(job) > 1 and not kept_together(job):
+        if judged.can_split is not Answer.YES or not job.distributed or ranked_pods(job) < 2:
+            continue
+        if not kept_together(job, judgement.topology):
             found = _concrete(judged) if judged.witness is not None else _from_spec(judged)
             if found is not None:
                 yield found

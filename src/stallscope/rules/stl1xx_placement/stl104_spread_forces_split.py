@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from stallscope.findings import Confidence, Finding, Severity
+from stallscope.judge.pods import pod_requests
 from stallscope.judge.result import Judgement
-from stallscope.model.source import as_list, as_map, dig
 from stallscope.model.topology import Topology
 from stallscope.model.workload import Role, TrainingJob
+from stallscope.placement.facts import SpreadFact, spread_facts
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_pods, ranked_roles
-from stallscope.rules.support.scheduling import ZONE_KEYS, Spread, admits, allowed_zones, labels_of, spreads
-from stallscope.rules.support.words import count, label, listed, zone_names
+from stallscope.rules.support.scheduling import ZONE_KEYS, Spread, allowed_zones, labels_of, spreads
+from stallscope.rules.support.words import count, label, zone_names
 
 _REPORT = Report("STL104", "spread-forces-split", Severity.ERROR, fixable=True)
 
@@ -22,39 +23,75 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         job = judged.job
         if not job.distributed or ranked_pods(job) < 2:
             continue
-        for role in ranked_roles(job):
-            for spread in spreads(role):
-                if spread.topology_key in ZONE_KEYS and spread.selector and spread.selector.matches(labels_of(job, role)):
-                    yield from _one(job, role, spread, judgement.topology)
+        topology = judgement.topology
+        constraints = [(r, s) for r in ranked_roles(job) for s in _over_zones(job, r)]
+        hard = any(s.hard for _, s in constraints)
+        facts = {(f.klass, f.index): f for f in spread_facts(pod_requests(job), topology)} if topology and hard else {}
+        for role, spread in constraints:
+            fact = facts.get((role.name, spread.index))
+            if not spread.hard:
+                yield from _soft(job, role, spread, topology)
+            elif fact is not None:
+                yield from _known(job, role, spread, fact)
+            elif topology is None:
+                yield from _open(job, role, spread)
 
 
-def _one(job: TrainingJob, role: Role, spread: Spread, topology: Topology | None) -> Iterator[Finding]:
+def _over_zones(job: TrainingJob, role: Role) -> Iterator[Spread]:
+    """Constraints over a zone key that count the role's own pods."""
+    own = labels_of(job, role)
+    return (s for s in spreads(role) if s.topology_key in ZONE_KEYS and s.selector is not None and s.selector.matches(own))
+
+
+def _known(job: TrainingJob, role: Role, spread: Spread, fact: SpreadFact) -> Iterator[Finding]:
+    """With nodes: what the scheduler will make of it (`stallscope.placement.facts`)."""
+    match fact.verdict:
+        case "forces-split":
+            apart = f"the {fact.counted} pods of {job.ref} apart over {zone_names(fact.domains)}"
+            yield _hard(job, role, spread, f"a spread constraint of {role.name} forces {apart}")
+        case "blocks":
+            few = f"at most {fact.binds} of {fact.counted} pods of {job.ref} start"
+            yield _hard(job, role, spread, f"a spread constraint of {role.name} lets {few}", _blocked(spread, fact))
+        case "contradicts":
+            message = f"{role.name} of {job.ref} must spread over zones and keep to one zone at once: some pods stay Pending"
+            yield _hard(job, role, spread, message)
+
+
+def _blocked(spread: Spread, fact: SpreadFact) -> tuple[str, ...]:
+    if fact.hostile:
+        return (
+            f"{zone_names(fact.hostile)} can take no pod of the job but counts as a domain with 0 pods: at most "
+            f"{count(spread.max_skew, 'pod')} per zone can start (capacity and taints are not considered)",
+        )
+    return (f"minDomains {spread.min_domains} with {count(len(fact.domains), 'eligible zone')} holds the minimum at 0",)
+
+
+def _open(job: TrainingJob, role: Role, spread: Spread) -> Iterator[Finding]:
+    """Without nodes: a constraint that a pin leaves idle is fine, minDomains over a pin is not, the rest depends."""
     size = _matching(job, spread)
-    if size <= spread.max_skew:
+    zones = allowed_zones(role) if spread.honours_affinity else None
+    pinned = zones is not None and len(zones) < 2
+    if size <= spread.max_skew or (pinned and spread.min_domains < 2):
         return
-    zones = _eligible(role, spread, topology)
-    known = zones is not None
-    if zones is not None and len(zones) < 2 and not (spread.hard and spread.min_domains > max(len(zones), 1)):
-        return  # one eligible domain: the constraint is idle
-    if not spread.hard:
-        yield _soft(job, role, spread)
+    if pinned:
+        message = f"a spread constraint of {role.name} lets at most {spread.max_skew} of {size} pods of {job.ref} start"
+        yield _hard(job, role, spread, message, (f"minDomains {spread.min_domains} with one zone holds the minimum at 0",))
         return
-    where = zone_names(sorted(zones)) if zones and len(zones) > 1 else "different zones"
-    blocked = zones is not None and len(zones) < 2
-    message = (
-        f"{role.name} of {job.ref} must cover {spread.min_domains} zones (minDomains) but only one is eligible, so at most "
-        f"{count(spread.max_skew, 'pod')} can start"
-        if blocked
-        else f"a spread constraint of {role.name} forces the {size} pods of {job.ref} apart over {where}"
-    )
-    yield _REPORT.finding(
+    message = f"a spread constraint of {role.name} forces the {size} pods of {job.ref} apart over different zones"
+    yield _hard(job, role, spread, message, known=False)
+
+
+def _hard(
+    job: TrainingJob, role: Role, spread: Spread, message: str, notes: Sequence[str] = (), *, known: bool = True
+) -> Finding:
+    return _REPORT.finding(
         message,
-        (label(spread.location, f"at most {spread.max_skew} pods more in one zone than in another", primary=True),),
+        (label(spread.location, f"at most {count(spread.max_skew, 'pod')} more in one zone than in another", primary=True),),
         subject=job.ref,
         key=f"{role.name}:{spread.index}",
         severity=Severity.ERROR if known else Severity.WARNING,
         confidence=Confidence.CERTAIN if known else Confidence.DEPENDS,
-        notes=(*_NOTES, *_gpuless(job, role, spread, zones, topology)),
+        notes=(*_NOTES, *notes),
         help="remove the zone constraint; to use one node per rank, spread over kubernetes.io/hostname inside one zone",
     )
 
@@ -66,8 +103,11 @@ _NOTES = (
 )
 
 
-def _soft(job: TrainingJob, role: Role, spread: Spread) -> Finding:
-    return _REPORT.finding(
+def _soft(job: TrainingJob, role: Role, spread: Spread, topology: Topology | None) -> Iterator[Finding]:
+    zones = allowed_zones(role)
+    if _matching(job, spread) < 2 or (zones is not None and len(zones) < 2) or (topology and len(topology.zones) < 2):
+        return
+    yield _REPORT.finding(
         f"a spread preference of {role.name} pushes the pods of {job.ref} into different zones",
         (label(spread.location, "ScheduleAnyway over zones scores against co-location", primary=True),),
         subject=job.ref,
@@ -83,41 +123,6 @@ def _soft(job: TrainingJob, role: Role, spread: Spread) -> Finding:
 def _matching(job: TrainingJob, spread: Spread) -> int:
     """Pods of the job the constraint counts; it only ever sees the pod's own namespace, hence all of them."""
     return sum(1 for p in job.pods if spread.selector is not None and spread.selector.matches(p.labels))
-
-
-def _eligible(role: Role, spread: Spread, topology: Topology | None) -> frozenset[str] | None:
-    """
-    Zones the scheduler counts as domains: of nodes that pass the pod's node affinity (nodeAffinityPolicy Honor, the
-    default); taints are ignored by default and capacity always. ``None`` when nobody can tell.
-    """
-    if topology is None:
-        zones = allowed_zones(role) if spread.honours_affinity else None
-        return zones if zones is not None and len(zones) < 2 else None
-    key = spread.topology_key
-    return frozenset(
-        n.labels[key] for n in topology.nodes if n.labels.get(key) and (not spread.honours_affinity or admits(role, n))
-    )
-
-
-def _gpuless(
-    job: TrainingJob, role: Role, spread: Spread, zones: frozenset[str] | None, topology: Topology | None
-) -> Iterator[str]:
-    """A zone that counts as a domain but can take no pod of the role holds the global minimum at zero."""
-    if topology is None or not zones or job.pods_of(role.name) == ():
-        return
-    needs = {r for c in as_list(role.template.spec.get("containers")) for r in _extended(c)}
-    able = {n.labels.get(spread.topology_key) for n in topology.nodes if needs <= set(n.allocatable)}
-    empty = sorted(zones - able)
-    if needs and empty and topology.capacity_known:
-        yield (
-            f"{zone_names(empty)}: no {listed(sorted(needs))} there, but it counts as a domain with 0 pods: at most "
-            f"{count(spread.max_skew, 'pod')} per zone can start"
-        )
-
-
-def _extended(container: object) -> Iterator[str]:
-    limits = as_map(dig(container, "resources", "limits"))
-    return (str(name) for name in limits if "/" in str(name))
 
 
 RULE = _REPORT.rule(

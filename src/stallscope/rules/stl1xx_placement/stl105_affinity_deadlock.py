@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stallscope.findings import Confidence, Finding, Label, Severity
+from stallscope.judge.pods import pod_requests
 from stallscope.judge.result import JobJudgement, Judgement, Witness
 from stallscope.model.source import Location
-from stallscope.model.topology import BoundPod, Topology
+from stallscope.model.topology import Topology
 from stallscope.model.workload import Role, TrainingJob
+from stallscope.placement.facts import affinity_facts
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import accelerators
 from stallscope.rules.support.scheduling import ZONE_KEYS, PodTerm, allowed_zones, labels_of, pinned, pod_terms
@@ -19,41 +21,18 @@ _REPORT = Report("STL105", "affinity-deadlock", Severity.ERROR, fixable=True)
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
-    bound = judgement.topology.bound_pods if judgement.topology else ()
     for judged in judgement.jobs:
         job = judged.job
         roles = [r for r in job.roles if r.replicas > 0]
-        stuck = _stuck(job, roles, bound)
+        if not any(pod_terms(r) for r in roles):
+            continue
+        for_ever = {f.klass for f in affinity_facts(pod_requests(job), judgement.topology) if f.waits_for_ever}
+        stuck = [r for r in roles if r.name in for_ever]
         if stuck:
             yield from _deadlock(job, stuck, roles, judgement.topology)
             continue
         for role in roles:
             yield from _follows(judged, role, roles, judgement.topology)
-
-
-def _stuck(job: TrainingJob, roles: Sequence[Role], bound: Sequence[BoundPod]) -> list[Role]:
-    """
-    Roles that can never start. A required term holds once a matching pod is bound; the first pod of all may start when
-    it matches *all* its own terms and nobody else matches them (kube-scheduler, interpodaffinity/filtering.go).
-    """
-    started: set[str] = set()
-    while True:
-        able = [r for r in roles if r.name not in started and _can_start(job, r, roles, started, bound)]
-        if not able:
-            return [r for r in roles if r.name not in started]
-        started |= {r.name for r in able}
-
-
-def _can_start(job: TrainingJob, role: Role, roles: Sequence[Role], started: set[str], bound: Sequence[BoundPod]) -> bool:
-    terms = pod_terms(role)
-    own = labels_of(job, role)
-    if not terms or all(t.matches(own, job.namespace, job.namespace) for t in terms):
-        return True
-    return all(
-        any(t.matches(labels_of(job, r), job.namespace, job.namespace) for r in roles if r.name in started)
-        or any(t.matches(p.labels, p.namespace, job.namespace) for p in bound)
-        for t in terms
-    )
 
 
 def _deadlock(

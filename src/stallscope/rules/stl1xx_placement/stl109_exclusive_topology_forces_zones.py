@@ -8,9 +8,9 @@ from stallscope.findings import Finding, Severity
 from stallscope.judge.result import Judgement
 from stallscope.model.source import Location, as_list, as_map, as_str, dig
 from stallscope.model.workload import TrainingJob
+from stallscope.placement.exclusive import JOBSET_ANNOTATION
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_roles
-from stallscope.rules.support.gangs import JOBSET_EXCLUSIVE
 from stallscope.rules.support.scheduling import ZONE_KEYS
 from stallscope.rules.support.words import label
 
@@ -27,7 +27,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
 def _jobset(job: TrainingJob) -> Iterator[Finding]:
     """On the JobSet: every child Job gets a domain of its own. On a replicatedJob: the Jobs of that one."""
     source = job.source
-    whole = source.annotations.get(JOBSET_EXCLUSIVE)
+    whole = source.annotations.get(JOBSET_ANNOTATION)
     ranked = {r.name for r in ranked_roles(job)}
     children = [
         (i, _replicas(item), as_str(dig(item, "name")))
@@ -36,11 +36,11 @@ def _jobset(job: TrainingJob) -> Iterator[Finding]:
     children = [c for c in children if c[2] in ranked or not ranked & {name for _, _, name in children}]
     total = sum(n for _, n, _ in children)
     if whole in ZONE_KEYS and total > 1:
-        yield _finding(job, source.at("metadata", "annotations", JOBSET_EXCLUSIVE), f"its {total} child Jobs")
+        yield _finding(job, source.at("metadata", "annotations", JOBSET_ANNOTATION), f"its {total} child Jobs")
     for i, replicas, name in children:
-        own = as_map(source.get("spec", "replicatedJobs", i, "template", "metadata", "annotations")).get(JOBSET_EXCLUSIVE)
+        own = as_map(source.get("spec", "replicatedJobs", i, "template", "metadata", "annotations")).get(JOBSET_ANNOTATION)
         if own in ZONE_KEYS and replicas > 1:
-            place = source.at("spec", "replicatedJobs", i, "template", "metadata", "annotations", JOBSET_EXCLUSIVE)
+            place = source.at("spec", "replicatedJobs", i, "template", "metadata", "annotations", JOBSET_ANNOTATION)
             yield _finding(job, place, f"the {replicas} Jobs of {name}")
 
 

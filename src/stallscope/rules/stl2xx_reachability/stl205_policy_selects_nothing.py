@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.result import Judgement
@@ -12,6 +12,7 @@ from stallscope.model.source import Route
 from stallscope.model.workload import TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.policies import subject_selectors
+from stallscope.rules.support.shapes import PodShapes, pod_shapes
 from stallscope.rules.support.words import label, listed
 
 _REPORT = Report("STL205", "policy-selects-nothing", Severity.WARNING)
@@ -39,29 +40,36 @@ _ZONES = "topology.kubernetes.io/"
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
+    shapes = {j.job.ref: pod_shapes(j.job) for j in judgement.jobs}
     for policy in judgement.policies.policies:
         jobs = [j.job for j in judgement.jobs if policy.namespace in ("", j.job.namespace)]
         if not jobs or not policy.file:
             continue
         for selector, route in subject_selectors(policy):
-            yield from _one(policy, selector, route, jobs, judgement)
+            yield from _one(policy, selector, route, jobs, shapes, judgement)
 
 
 def _one(
-    policy: KubeObject, selector: Selector, route: Route, jobs: list[TrainingJob], judgement: Judgement
+    policy: KubeObject,
+    selector: Selector,
+    route: Route,
+    jobs: list[TrainingJob],
+    shapes: Mapping[str, PodShapes],
+    judgement: Judgement,
 ) -> Iterator[Finding]:
     requirements = [r for r in selector.requirements if r.operator in ("In", "Exists")]
     if not requirements or any(r.key.startswith(_ZONES) for r in selector.requirements):
         return
-    if any(selector.matches(p.labels) for j in jobs for p in j.pods) or _matches_bound(policy, selector, judgement):
+    if any(shapes[j.ref].selected(selector) for j in jobs):
         return
-    owner = next((j for j in jobs if selector.matches({**j.source.labels, "": ""}) and j.source.labels), None)
+    owner = next((j for j in jobs if j.source.labels and selector.matches(j.source.labels)), None)
+    near = [r for r in requirements if r.key.startswith(_TRAINING) or r.key in _OLD]
+    job = _meant(jobs, near) if near else None
+    if (owner is None and job is None) or _matches_bound(policy, selector, judgement):
+        return
     if owner is not None:
         yield _only_on_owner(policy, route, owner, requirements)
-        return
-    near = [r for r in requirements if r.key.startswith(_TRAINING) or r.key in _OLD]
-    job = _meant(jobs, near)
-    if near and job is not None:
+    elif job is not None:
         yield _wrong_label(policy, route, job, selector, near)
 
 

@@ -17,8 +17,10 @@ from stallscope.rules.support.mesh import (
     LINKERD,
     Injection,
     Mesh,
+    Meshes,
     annotation_opt_out,
     injection,
+    meshes,
     misplaced_opt_out,
     namespace_injects,
 )
@@ -33,15 +35,16 @@ _OPT_OUT = {
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
+    mesh = meshes(judgement)
     for judged in judgement.jobs:
         job = judged.job
         if not job.distributed or len(job.pods) < 2:
             continue
-        found = [(r, i) for r in ranked_roles(job) if (i := injection(judgement, job, r)) is not None]
+        found = [(r, i) for r in ranked_roles(job) if (i := injection(mesh, job, r)) is not None]
         if found:
             yield _injected(judgement, job, found)
         else:
-            yield from _by_annotation(judgement, job)
+            yield from _by_annotation(mesh, job)
 
 
 def _injected(judgement: Judgement, job: TrainingJob, found: list[tuple[Role, Injection]]) -> Finding:
@@ -104,9 +107,9 @@ def _notes(found: Injection, wrong: bool, strict: KubeObject | None) -> tuple[st
     return tuple(notes)
 
 
-def _by_annotation(judgement: Judgement, job: TrainingJob) -> Iterator[Finding]:
+def _by_annotation(mesh: Meshes, job: TrainingJob) -> Iterator[Finding]:
     """The deprecated annotation keeps the sidecar out on current Istio, but has been reported as ignored."""
-    if namespace_injects(judgement, job.namespace) is None:
+    if namespace_injects(mesh, job.namespace) is None:
         return
     for role in ranked_roles(job):
         place = annotation_opt_out(role)

@@ -10,6 +10,7 @@ from stallscope.model.source import Location
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import host_network, ranked_pods, ranked_roles
 from stallscope.rules.support.policies import subject_selectors
+from stallscope.rules.support.shapes import pod_shapes
 from stallscope.rules.support.words import label, listed
 
 _REPORT = Report("STL207", "host-network-unjudged", Severity.INFO)
@@ -59,13 +60,13 @@ def _one(judgement: Judgement, judged: JobJudgement) -> Finding | None:
 def _aimed(judgement: Judgement, judged: JobJudgement) -> list[Location]:
     """Policies whose selector matches the host-network pods' labels."""
     hosts = {r.name for r in ranked_roles(judged.job) if host_network(r)}
-    pods = [p for p in judged.job.pods if p.role in hosts]
+    shapes = pod_shapes(judged.job)
     return [
         policy.at(*route)
         for policy in judgement.policies.policies
         if policy.namespace in ("", judged.job.namespace)
         for selector, route in subject_selectors(policy)
-        if selector.requirements and any(selector.matches(p.labels) for p in pods)
+        if selector.requirements and hosts & set(shapes.roles(selector))
     ]
 
 

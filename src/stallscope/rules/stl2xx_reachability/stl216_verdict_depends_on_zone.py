@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.result import Answer, JobJudgement, Judgement
+from stallscope.model.kube import KubeObject
 from stallscope.model.traffic import FlowKind
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_pods
@@ -19,7 +20,7 @@ from stallscope.rules.support.flows import (
     pair_text,
     under_witness,
 )
-from stallscope.rules.support.policies import ZONE_LABELS_SINCE, zone_mention
+from stallscope.rules.support.policies import ZONE_LABELS_SINCE, Mention, zone_mention
 from stallscope.rules.support.words import label
 
 _REPORT = Report("STL216", "verdict-depends-on-zone", Severity.WARNING, fixable=True)
@@ -28,9 +29,10 @@ _KINDS = (FlowKind.COLLECTIVE, FlowKind.RENDEZVOUS, FlowKind.LAUNCHER)
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
+    zonal = [(p, m) for p in judgement.policies.policies if (m := zone_mention(judgement, p)) is not None]
     for judged in judgement.jobs:
         if judged.witness is None:
-            yield from _unplaced(judgement, judged)
+            yield from _unplaced(judgement, judged, zonal)
             continue
         for denial in denials(judged, *_KINDS):
             if not under_witness(judged, denial):
@@ -49,17 +51,14 @@ def _reachable(judgement: Judgement, judged: JobJudgement, denial: Denial) -> Fi
     )
 
 
-def _unplaced(judgement: Judgement, judged: JobJudgement) -> Iterator[Finding]:
+def _unplaced(judgement: Judgement, judged: JobJudgement, zonal: Sequence[tuple[KubeObject, Mention]]) -> Iterator[Finding]:
     """Without nodes: a policy in force looks at zone labels, and the job is not kept in one zone."""
     if judged.can_split is Answer.NO or ranked_pods(judged.job) < 2:
         return
     if judgement.facts.kubernetes_version < ZONE_LABELS_SINCE:
         return
-    for policy in judgement.policies.policies:
+    for policy, hit in zonal:
         if policy.namespace not in ("", judged.job.namespace):
-            continue
-        hit = zone_mention(judgement, policy)
-        if hit is None:
             continue
         yield _REPORT.finding(
             f"whether the ranks of {judged.job.ref} may talk depends on their zones: {policy.ref} selects by {hit.key}",

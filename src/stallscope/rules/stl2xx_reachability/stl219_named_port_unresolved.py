@@ -15,23 +15,24 @@ from stallscope.rules.support.policies import subject_selectors
 from stallscope.rules.support.words import label, listed
 
 _REPORT = Report("STL219", "named-port-unresolved", Severity.WARNING)
+_KINDS = ("NetworkPolicy", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy")
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
     for policy in judgement.policies.policies:
-        if policy.file and policy.kind in ("NetworkPolicy", "CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"):
-            for judged in judgement.jobs:
-                if policy.namespace in ("", judged.job.namespace):
-                    yield from _one(policy, judged.job)
+        named = tuple(_named(policy)) if policy.file and policy.kind in _KINDS else ()
+        for judged in judgement.jobs if named else ():
+            if policy.namespace in ("", judged.job.namespace):
+                yield from _one(policy, judged.job, named)
 
 
-def _one(policy: KubeObject, job: TrainingJob) -> Iterator[Finding]:
+def _one(policy: KubeObject, job: TrainingJob, named: tuple[tuple[Route, str], ...]) -> Iterator[Finding]:
     """Ingress ports are looked up on the selected pods themselves, so the files alone decide."""
     selected = _selected(policy, job)
     if not selected:
         return
     declared = {name for role in selected for name, _, _ in named_ports(role.template.spec)}
-    for route, name in _named(policy):
+    for route, name in named:
         if name in declared:
             continue
         yield _REPORT.finding(

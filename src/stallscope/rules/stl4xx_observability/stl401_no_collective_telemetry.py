@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from stallscope.findings import Confidence, Finding, Severity
-from stallscope.judge.inputs import Inputs
 from stallscope.judge.result import Judgement
+from stallscope.model.kube import KubeObject
 from stallscope.model.labels import parse_selector
 from stallscope.model.source import as_str
 from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import accelerators, containers, declared_ports, ranked_roles
 from stallscope.rules.support.settings import command_text, sets
+from stallscope.rules.support.shapes import pod_shapes
 from stallscope.rules.support.words import label
 
 _REPORT = Report("STL401", "no-collective-telemetry", Severity.INFO)
@@ -22,12 +23,13 @@ _PROFILERS = ("NCCL_PROFILER_PLUGIN", "NCCL_INSPECTOR_ENABLE", "NCCL_RAS_ADDR")
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
+    monitors = [o for o in judgement.inputs.objects if o.kind in _MONITORS]
     for judged in judgement.jobs:
         job = judged.job
         roles = [r for r in ranked_roles(job) if accelerators(r)]
         if len(job.pods) < 2 or not job.distributed or not roles:
             continue
-        if any(_measured(r) for r in job.roles) or _monitored(job, judgement.inputs):
+        if any(_measured(r) for r in job.roles) or _monitored(job, monitors):
             continue
         yield _REPORT.finding(
             f"nothing measures the collectives of {job.ref}: a stall will show no metric and raise no alert",
@@ -51,14 +53,11 @@ def _measured(role: Role) -> bool:
     return any(sets(c, *_PROFILERS) or "stallscope" in command_text(c) for c in containers(role))
 
 
-def _monitored(job: TrainingJob, inputs: Inputs) -> bool:
+def _monitored(job: TrainingJob, monitors: Sequence[KubeObject]) -> bool:
     """A PodMonitor or ServiceMonitor of the files whose selector matches a pod of the job."""
-    for item in inputs.objects:
-        if item.kind in _MONITORS and item.namespace == job.namespace:
-            selector = parse_selector(item.get("spec", "selector"))
-            if selector is not None and any(selector.matches(p.labels) for p in job.pods):
-                return True
-    return False
+    shapes = pod_shapes(job)
+    selectors = (parse_selector(m.get("spec", "selector")) for m in monitors if m.namespace == job.namespace)
+    return any(s is not None and shapes.selected(s) for s in selectors)
 
 
 RULE = _REPORT.rule(

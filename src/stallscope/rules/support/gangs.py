@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import as_list, dig
-from stallscope.model.topology import REGION
+from stallscope.model.topology import REGION, Topology
 from stallscope.model.workload import TrainingJob
+from stallscope.placement.exclusive import JOBSET_ANNOTATION, LWS_ANNOTATION
+from stallscope.placement.zonepins import co_locates
 from stallscope.rules.support.containers import ranked_roles
 
-JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 #: Keys whose domains may span zones: regions, and node pools of regional clusters.
 _WIDE = frozenset(
     {
@@ -25,18 +25,18 @@ _KUEUE_REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 _KUEUE_GROUP = "kueue.x-k8s.io/podset-group-name"
 
 
-def kept_together(job: TrainingJob) -> bool:
+def kept_together(job: TrainingJob, topology: Topology | None) -> bool:
     """True when something declared on the job places all its ranks in one topology domain, a zone or smaller."""
-    return _by_gang(job) or _by_exclusive_topology(job)
+    return _by_gang(job, topology) or _by_exclusive_topology(job, topology)
 
 
-def _by_gang(job: TrainingJob) -> bool:
+def _by_gang(job: TrainingJob, topology: Topology | None) -> bool:
     """
     A required topology of the gang or queue. Kueue assigns a domain per PodSet, so several roles need one group name
     (kueue docs, "Topology Aware Scheduling", podset-group-name).
     """
     gang = job.gang
-    if gang is None or gang.mode != "required" or not gang.topology_key or gang.topology_key in _WIDE:
+    if gang is None or gang.mode != "required" or not _inside_a_zone(gang.topology_key, topology):
         return False
     if gang.system != "kueue":
         return True
@@ -47,19 +47,33 @@ def _by_gang(job: TrainingJob) -> bool:
     return len(groups) <= 1
 
 
-def _by_exclusive_topology(job: TrainingJob) -> bool:
+def _by_exclusive_topology(job: TrainingJob, topology: Topology | None) -> bool:
     """
     Exclusive placement puts one LeaderWorkerSet group, or one child Job of a JobSet, into one domain of its own; a JobSet of
     several child Jobs is thereby torn apart (STL109).
     """
     source = job.source
     if source.kind == "LeaderWorkerSet":
-        key = source.annotations.get(LWS_EXCLUSIVE, "")
-        return bool(key) and key not in _WIDE
+        return _inside_a_zone(source.annotations.get(LWS_ANNOTATION, ""), topology)
     if source.kind == "JobSet":
-        key = source.annotations.get(JOBSET_EXCLUSIVE, "")
-        return bool(key) and key not in _WIDE and child_jobs(source) == 1
+        return child_jobs(source) == 1 and _inside_a_zone(source.annotations.get(JOBSET_ANNOTATION, ""), topology)
     return False
+
+
+def _inside_a_zone(key: str, topology: Topology | None) -> bool:
+    """
+    Whether a domain of `key` lies in one zone: as the nodes show when they carry it, else by its name. A name that nobody
+    knows (a rack label, a Volcano tier) counts as smaller than a zone; regions and node pools do not.
+    """
+    if not key:
+        return False
+    zones: dict[str, set[str]] = {}
+    for node in topology.nodes if topology else ():
+        if key in node.labels:
+            zones.setdefault(node.labels[key], set()).add(node.zone)
+    if zones:
+        return all(len(z) == 1 for z in zones.values())
+    return co_locates(key) or key not in _WIDE
 
 
 def child_jobs(jobset: KubeObject) -> int:

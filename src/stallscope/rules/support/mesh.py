@@ -38,12 +38,33 @@ class Injection:
     place: Location | None = None
 
 
-def injection(judgement: Judgement, job: TrainingJob, role: Role) -> Injection | None:
+@dataclass(frozen=True, slots=True)
+class Meshes:
+    """What the namespaces ask for: their labels as the engine knows them, and their objects where the files hold them."""
+
+    labels: Mapping[str, Mapping[str, str]]
+    objects: Mapping[str, KubeObject]
+
+    def of(self, name: str) -> Mapping[str, str]:
+        found = self.objects.get(name)
+        return self.labels.get(name) or (found.labels if found else {})
+
+    def place(self, name: str, section: str, key: str) -> Location | None:
+        found = self.objects.get(name)
+        return found.at("metadata", section, key) if found is not None else None
+
+
+def meshes(judgement: Judgement) -> Meshes:
+    """One walk over the objects."""
+    found = {o.name: o for o in judgement.inputs.objects if o.kind == "Namespace"}
+    return Meshes(judgement.policies.options.namespaces, found)
+
+
+def injection(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
     """The mesh that takes the role's pods in, or ``None``: none does, or the pods opt out in a way that works."""
     if role.template.spec.get("hostNetwork") is True:
         return None  # injectors skip host-network pods
-    namespace = _namespace(judgement, job.namespace)
-    return _istio(judgement, job, role, namespace) or _ambient(judgement, job, role, namespace) or _linkerd(role, namespace)
+    return _istio(mesh, job, role) or _ambient(mesh, job, role) or _linkerd(mesh, job, role)
 
 
 def annotation_opt_out(role: Role) -> Location | None:
@@ -61,61 +82,50 @@ def misplaced_opt_out(job: TrainingJob) -> Location | None:
     return None
 
 
-def namespace_injects(judgement: Judgement, name: str) -> Injection | None:
+def namespace_injects(mesh: Meshes, name: str) -> Injection | None:
     """Istio sidecar injection by the namespace's labels."""
-    labels = judgement.policies.options.namespaces.get(name, {})
+    labels = mesh.of(name)
     for key, wanted in (("istio-injection", "enabled"), ("istio.io/rev", None)):
         if key in labels and (wanted is None or labels[key] == wanted):
             because = f"namespace {name} carries {key}={labels[key]}"
-            return Injection(mesh=Mesh.ISTIO, because=because, place=_place(_namespace(judgement, name), "labels", key))
+            return Injection(mesh=Mesh.ISTIO, because=because, place=mesh.place(name, "labels", key))
     return None
 
 
-def _istio(judgement: Judgement, job: TrainingJob, role: Role, namespace: KubeObject | None) -> Injection | None:
+def _istio(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
     own = role.template.labels.get(INJECT) or role.template.annotations.get(INJECT)
     if own == "false":
         return None
     if role.template.labels.get(INJECT) == "true":
         place = role.template.at("metadata", "labels", INJECT)
         return Injection(mesh=Mesh.ISTIO, because=f"its pods carry {INJECT}=true", place=place)
-    if _labels(judgement, job.namespace, namespace).get("istio-injection") == "disabled":
+    if mesh.of(job.namespace).get("istio-injection") == "disabled":
         return None
-    return namespace_injects(judgement, job.namespace)
+    return namespace_injects(mesh, job.namespace)
 
 
-def _ambient(judgement: Judgement, job: TrainingJob, role: Role, namespace: KubeObject | None) -> Injection | None:
+def _ambient(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
     own = role.template.labels.get(AMBIENT)
     if own == "none":
         return None
     if own == "ambient":
         place = role.template.at("metadata", "labels", AMBIENT)
         return Injection(mesh=Mesh.AMBIENT, because=f"its pods carry {AMBIENT}=ambient", place=place)
-    if _labels(judgement, job.namespace, namespace).get(AMBIENT) == "ambient":
+    if mesh.of(job.namespace).get(AMBIENT) == "ambient":
         because = f"namespace {job.namespace} carries {AMBIENT}=ambient"
-        return Injection(mesh=Mesh.AMBIENT, because=because, place=_place(namespace, "labels", AMBIENT))
+        return Injection(mesh=Mesh.AMBIENT, because=because, place=mesh.place(job.namespace, "labels", AMBIENT))
     return None
 
 
-def _linkerd(role: Role, namespace: KubeObject | None) -> Injection | None:
+def _linkerd(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
     own = role.template.annotations.get(LINKERD)
     if own == "disabled":
         return None
     if own in ("enabled", "ingress"):
         place = role.template.at("metadata", "annotations", LINKERD)
         return Injection(mesh=Mesh.LINKERD, because=f"its pods carry the annotation {LINKERD}={own}", place=place)
+    namespace = mesh.objects.get(job.namespace)
     if namespace is not None and namespace.annotations.get(LINKERD) in ("enabled", "ingress"):
         because = f"namespace {namespace.name} carries the annotation {LINKERD}"
-        return Injection(mesh=Mesh.LINKERD, because=because, place=_place(namespace, "annotations", LINKERD))
+        return Injection(mesh=Mesh.LINKERD, because=because, place=mesh.place(namespace.name, "annotations", LINKERD))
     return None
-
-
-def _labels(judgement: Judgement, name: str, namespace: KubeObject | None) -> Mapping[str, str]:
-    return judgement.policies.options.namespaces.get(name) or (namespace.labels if namespace else {})
-
-
-def _namespace(judgement: Judgement, name: str) -> KubeObject | None:
-    return next((o for o in judgement.inputs.objects if o.kind == "Namespace" and o.name == name), None)
-
-
-def _place(namespace: KubeObject | None, section: str, key: str) -> Location | None:
-    return namespace.at("metadata", section, key) if namespace is not None else None

@@ -8,11 +8,9 @@ from typing import Any
 
 from stallscope.model.labels import Requirement, Selector, parse_requirement, parse_selector
 from stallscope.model.source import Location, Route, as_list, as_map, as_str, dig
-from stallscope.model.topology import HOSTNAME, ZONE, Node, Taint
+from stallscope.model.topology import HOSTNAME, Taint
 from stallscope.model.workload import Role, TrainingJob
-
-#: Node labels whose value is one zone (well-known labels; the beta form still occurs in old manifests).
-ZONE_KEYS = (ZONE, "failure-domain.beta.kubernetes.io/zone", "topology.k8s.aws/zone-id")
+from stallscope.placement.zonepins import ZONE_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,15 +138,6 @@ def allowed_zones(role: Role) -> frozenset[str] | None:
     return zones
 
 
-def admits(role: Role, node: Node) -> bool:
-    """True when the role's nodeSelector and required node affinity accept the node's labels (terms are ORed)."""
-    selector = as_map(role.template.spec.get("nodeSelector"))
-    if any(node.labels.get(str(k)) != str(v) for k, v in selector.items()):
-        return False
-    terms = node_terms(role)
-    return not terms or any(t.requirements and all(r.matches(node.labels) for r in t.requirements) for t in terms)
-
-
 def pinned(role: Role) -> bool:
     """True when the role can only land in one zone, by its own node constraints."""
     zones = allowed_zones(role)
@@ -210,7 +199,6 @@ __all__ = [
     "NodeTerm",
     "PodTerm",
     "Spread",
-    "admits",
     "allowed_zones",
     "labels_of",
     "node_terms",
