@@ -15,6 +15,7 @@ from stallscope.model.topology import Topology
 from stallscope.placement.coarse import explore_coarsely
 from stallscope.placement.group import PodRequest, judge_group
 from stallscope.placement.podspec import compile_pod
+from stallscope.placement.pools import make_pools
 from stallscope.placement.problem import build_problem
 from stallscope.placement.settings import Settings
 from stallscope.placement.state import build_cluster
@@ -47,7 +48,7 @@ def test_judgement_is_what_enumeration_finds(pods: list[PodRequest], topology: T
 def test_coarse_search_leaves_nothing_out(pods: list[PodRequest], topology: Topology) -> None:
     sets, waiting = truth(pods, topology)
     problem = build_problem([compile_pod(p.body) for p in pods], build_cluster(topology), Settings())
-    found = explore_coarsely(problem, 50_000)
+    found = explore_coarsely(make_pools(problem), 50_000)
     assume(found.complete)
     assert sets <= {f.zones for f in found.finals}
     for count in waiting:

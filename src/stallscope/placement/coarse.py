@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from stallscope.placement.ends import End
 from stallscope.placement.interplay import Counted
-from stallscope.placement.pools import Pools, make_pools
-from stallscope.placement.problem import Problem
+from stallscope.placement.pools import Pools
 
 EMPTY, SOME, FULL = 0, 1, 2
 Levels = tuple[int, ...]
@@ -25,25 +25,17 @@ Levels = tuple[int, ...]
 Rough = tuple[int, tuple[bool, ...], Levels]
 
 
-@dataclass(frozen=True, slots=True)
-class RoughFinal:
-    """A possible end: zones of counted pods, and how many pods are bound (`low`..`high`)."""
-
-    zones: frozenset[str]
-    low: int
-    high: int
-
-
 @dataclass(slots=True, kw_only=True)
 class Coarse:
-    finals: set[RoughFinal] = field(default_factory=set)
+    finals: set[End] = field(default_factory=set)
     states: int = 0
     complete: bool = True
 
 
-def explore_coarsely(problem: Problem, budget: int) -> Coarse:
+def explore_coarsely(pools: Pools, budget: int) -> Coarse:
     """Every abstract state, at most `budget` of them."""
-    walk = _Walk(make_pools(problem))
+    problem = pools.problem
+    walk = _Walk(pools)
     result = Coarse()
     start: Rough = (0, (False,) * len(problem.classes), (EMPTY,) * len(walk.pools.pools))
     seen = {start}
@@ -173,7 +165,7 @@ class _Walk:
         lowest = min(counted.base.values(), default=0)
         return any(v == lowest and d in roomy and d not in touched for d, v in counted.base.items())
 
-    def final(self, state: Rough) -> RoughFinal | None:
+    def final(self, state: Rough) -> End | None:
         """The end this state stands for, None when the counts of no real run add up to it."""
         _, waiting, levels = state
         for chosen, some in enumerate(waiting):
@@ -189,7 +181,7 @@ class _Walk:
             if least > wanted or least > most or (not some and most < wanted):
                 return None
             low, high = low + (least if some else wanted), high + min(most, wanted)
-        return RoughFinal(self._zones(levels), low, high)
+        return End(self._zones(levels), low, high)
 
     def _ranges(self, levels: Levels) -> list[tuple[int, int]] | None:
         ranges = []
@@ -243,7 +235,7 @@ class _Walk:
             if low > high:
                 return 1, 0
             least, most = least + low, most + high
-        taken = self._taken_at_most(chosen)
+        taken = self.pools.taken_at_most(chosen)
         return max(least, whole - taken if taken is not None else least), most
 
     def _uncertain(self, chosen: int) -> bool:
@@ -256,19 +248,6 @@ class _Walk:
     def _open_to(self, chosen: int, levels: Levels) -> list[int]:
         """Pools whose domains admit the class, room aside."""
         return self._together(chosen, self._apart(chosen, list(self.pools.of[chosen]), levels), levels)
-
-    def _taken_at_most(self, chosen: int) -> int | None:
-        """Slots of the class that all rivals together can take; None when one rival may block a whole node."""
-        rivals = {r for i in self.pools.of[chosen] for r in self.pools.pools[i].rivals}
-        worst = 0
-        for kind in self.problem.kinds:
-            if kind.single is None and any(o in kind.clash[chosen] for o in rivals):
-                return None
-        needs = self.problem.needs
-        for other in rivals:
-            each = max((-(-f // o) for o, f in zip(needs[chosen], needs[other], strict=True) if o), default=0)
-            worst += self.sizes[other] * max(each, 1)
-        return worst
 
     def _zones(self, levels: Levels) -> frozenset[str]:
         counted = {c.index for c in self.problem.classes if c.counted}

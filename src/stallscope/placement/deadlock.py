@@ -14,7 +14,7 @@ from stallscope.placement.compilation import compile_pods
 from stallscope.placement.gangs import GangSpec
 from stallscope.placement.outcome import Placement, PodRequest
 from stallscope.placement.problem import Problem, build_problem
-from stallscope.placement.reach import EXACT_BUDGET
+from stallscope.placement.reach import EXACT_WORK
 from stallscope.placement.search import explore
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
 from stallscope.placement.state import build_cluster
@@ -130,7 +130,7 @@ def _mixed(problem: Problem, position: int) -> bool:
 
 
 def _found(problem: Problem, names: Sequence[str], mine: set[str]) -> Placement | None:
-    search = explore(problem, EXACT_BUDGET)
+    search = explore(problem, EXACT_WORK)
     for final in search.finals:
         if sum(final[1]) >= 2:
             placement = replay(problem, search.path(final), names)

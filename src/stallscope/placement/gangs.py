@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from stallscope.model.workload import Gang
+from stallscope.placement.ends import End
 from stallscope.placement.kinds import Kind
 from stallscope.placement.outcome import Placement
 from stallscope.placement.problem import Problem
-from stallscope.placement.reach import End, Reach, reach
+from stallscope.placement.reach import Reach, reach
 
 #: Domains (or combinations of them) that are tried; above it the answer is not exhaustive.
 MOST_DOMAINS = 64

@@ -58,6 +58,31 @@ class Pools:
     bounded: dict[int, Counted] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
 
+    def taken_at_most(self, chosen: int) -> int | None:
+        """Slots of the class that all rivals together can take; None when one rival may block a whole node."""
+        problem = self.problem
+        rivals = {r for i in self.of[chosen] for r in self.pools[i].rivals}
+        if any(k.single is None and any(o in k.clash[chosen] for o in rivals) for k in problem.kinds):
+            return None
+        needs = problem.needs
+        return sum(
+            problem.classes[other].size
+            * max(1, max((-(-f // o) for o, f in zip(needs[chosen], needs[other], strict=True) if o), default=0))
+            for other in rivals
+        )
+
+    def least_bound(self, chosen: int) -> int:
+        """Pods of a class that only looks for room that are bound in every outcome."""
+        whole = sum(self.pools[i].room for i in self.of[chosen])
+        taken = self.taken_at_most(chosen)
+        lost = sum(self.pools[i].loss for i in self.of[chosen])
+        lost = lost if taken is None else min(lost, taken)
+        return max(0, min(self.problem.classes[chosen].size, whole - lost))
+
+    def room_in(self, chosen: int, zones: frozenset[str]) -> int:
+        """The most pods of the class that fit in these zones."""
+        return sum(self.pools[i].room for i in self.of[chosen] if self.places[self.pools[i].place].zone in zones)
+
 
 def make_pools(problem: Problem) -> Pools:
     index: dict[object, int] = {}

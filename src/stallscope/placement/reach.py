@@ -6,24 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from stallscope.placement.adversary import Strategy, fill_up, interleave, largest_first, most_harmful, play, smallest_first
+from stallscope.placement.bounds import free_ends, safe_ends
 from stallscope.placement.coarse import explore_coarsely
+from stallscope.placement.ends import End
 from stallscope.placement.outcome import Placement
+from stallscope.placement.pools import make_pools
 from stallscope.placement.problem import Problem
 from stallscope.placement.search import Search, State, explore, waiting, zones_of
 from stallscope.placement.witness import crossings, replay, zones_used
 
-#: States the exact search may look at, and the coarse one after it.
-EXACT_BUDGET = 3_000
-COARSE_BUDGET = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A way to end: zones of the counted pods, and how many pods are bound (`low`..`high`)."""
-
-    zones: frozenset[str]
-    low: int
-    high: int
+#: Cells the exact search may look at, and pools the coarse one may: about half a second each on one slow core.
+EXACT_WORK = 60_000
+COARSE_WORK = 120_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +41,26 @@ class Reach:
         return self.exhaustive and all(e.low >= self.size for e in self.ends)
 
 
-def reach(problem: Problem, names: Sequence[str], *, exact: int = EXACT_BUDGET, coarse: int = COARSE_BUDGET) -> Reach:
-    """Exact where the states are few, else the coarse proof plus adversarial runs."""
+def reach(problem: Problem, names: Sequence[str], *, exact: int = EXACT_WORK, coarse: int = COARSE_WORK) -> Reach:
+    """Exact where the states are few, else proofs (closed form, coarse search, bounds) plus adversarial runs."""
     size = len(problem.order)
     search = explore(problem, exact)
     if search.complete:
         ends = frozenset(_end(problem, f, size) for f in search.finals)
         return Reach(size=size, ends=ends, witnesses=_from_search(problem, search, names), exhaustive=True)
-    rough = explore_coarsely(problem, coarse)
+    proved = _proved(problem, coarse)
     played = _from_runs(problem, names, (interleave, smallest_first, most_harmful, largest_first, fill_up))
-    ends = frozenset(End(f.zones, f.low, f.high) for f in rough.finals) if rough.complete else frozenset()
     seen = frozenset(_seen(problem, p, names) for p in played)
-    return Reach(size=size, ends=ends | seen, witnesses=played, exhaustive=rough.complete)
+    return Reach(size=size, ends=(proved or frozenset()) | seen, witnesses=played, exhaustive=proved is not None)
+
+
+def _proved(problem: Problem, work: int) -> frozenset[End] | None:
+    """A superset of what can happen, by the sharpest means that ends in time; None when there are too many zones."""
+    pools = make_pools(problem)
+    if all(i.free for i in problem.interplay):
+        return free_ends(pools)
+    rough = explore_coarsely(pools, work // max(len(pools.pools), 1))
+    return frozenset(rough.finals) if rough.complete else safe_ends(pools)
 
 
 def _end(problem: Problem, state: State, size: int) -> End:

@@ -58,15 +58,17 @@ def waiting(state: State) -> int:
 
 
 def explore(problem: Problem, budget: int) -> Search:
-    """Search every reachable state, at most `budget` of them."""
+    """Search every reachable state, until `budget` cells were looked at (states x cells a state)."""
     search = Search(problem=problem)
     start: State = (0, problem.empty, first_cells(problem))
     seen = {start}
     stack = [start]
+    work = 0
     while stack:
         state = stack.pop()
         search.states += 1
-        if search.states > budget:
+        work += len(state[2]) + 1
+        if work > budget:
             search.complete = False
             break
         final = True
