@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stallscope.judge.gang import declared_gang
 from stallscope.judge.pods import pod_requests
 from stallscope.judge.result import Answer
 from stallscope.judge.witness import Witness
@@ -41,7 +42,7 @@ def land(job: TrainingJob, topology: Topology | None) -> Landing:
     if topology is None or not topology.nodes:
         return _from_spec(job)
     pods = pod_requests(job)
-    outcome = judge_group(pods, topology, ranks=_whose_zone_counts(job))
+    outcome = judge_group(pods, topology, ranks=_whose_zone_counts(job), gang=declared_gang(job))
     present = {p.klass for p in pods}
     per_role = {role: feasible(_first_body(pods, role), topology) for role in sorted(present)}
     zone_of = {n.name: n.zone for n in topology.nodes}
