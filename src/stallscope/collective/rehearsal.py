@@ -70,7 +70,8 @@ class DropResult:
 class Repetition:
     """
     One run of the training loop. `steps` are whole-job step times (the slowest rank's), `busy` the mean share of a step
-    that ranks computed, `reduce_seconds` per step. `ended` is empty for a run that finished, else what stopped it.
+    that ranks computed, `reduce_seconds` per step. A command of the user's has no steps: `cross_zone_bytes` is then of the
+    whole run and `output` the end of each pod's log. `ended` is empty for a run that finished, else what stopped it.
     """
 
     steps: tuple[float, ...] = ()
@@ -82,6 +83,7 @@ class Repetition:
     cpu_busy: float = 0.0
     ended: str = ""
     complaints: tuple[str, ...] = ()
+    output: tuple[tuple[str, str], ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -138,6 +140,11 @@ class PlacementResult:
         return tuple(r for r in self.repetitions if r.finished)
 
     @property
+    def timed(self) -> tuple[Repetition, ...]:
+        """The finished runs that have step times."""
+        return tuple(r for r in self.finished if r.steps)
+
+    @property
     def stalled(self) -> bool:
         """The job did not run: every repetition was stopped by something."""
         return bool(self.repetitions) and not self.finished
@@ -145,7 +152,7 @@ class PlacementResult:
     @property
     def step(self) -> Spread:
         """Median step time of each finished repetition."""
-        return Spread(values=tuple(median(r.steps) for r in self.finished))
+        return Spread(values=tuple(median(r.steps) for r in self.timed))
 
     @property
     def p95(self) -> float:
@@ -154,11 +161,11 @@ class PlacementResult:
 
     @property
     def idle(self) -> Spread:
-        return Spread(values=tuple(1.0 - r.busy for r in self.finished))
+        return Spread(values=tuple(1.0 - r.busy for r in self.timed))
 
     @property
     def bus_bandwidth(self) -> Spread:
-        return Spread(values=tuple(r.bus_bandwidth for r in self.finished))
+        return Spread(values=tuple(r.bus_bandwidth for r in self.timed))
 
     @property
     def cross_zone_bytes(self) -> Spread:
@@ -203,9 +210,9 @@ class Rehearsal:
         if len(self.results) < 2:
             return None
         first, last = self.results[0], self.results[-1]
-        if not last.finished:
+        if not last.timed or (first.finished and not first.timed):
             return None
-        return 1.0 - last.step.median / first.step.median if first.finished else 1.0
+        return 1.0 - last.step.median / first.step.median if first.timed else 1.0
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -72,11 +72,14 @@ def rehearse(request: Request, progress: Say = lambda _: None) -> Rehearsal:
     """
     result: Rehearsal | None = None
     with state.run_directory() as run:
+        pid = 0
         for event in isolated(lambda emit: _work(request, run.directory, emit)):
-            if "say" in event:
+            if "sandbox" in event:
+                pid = event["pid"]
+            elif "say" in event:
                 progress(event["say"])
             elif "names" in event and request.named:
-                _name(run.id, event, progress)
+                _name(run.id, pid, event["names"], progress)
             elif "result" in event:
                 result = pickle.loads(base64.b64decode(event["result"]))  # noqa: S301  from our own child, by our own pipe
     if result is None:
@@ -84,10 +87,12 @@ def rehearse(request: Request, progress: Say = lambda _: None) -> Rehearsal:
     return result
 
 
-def _name(run_id: str, event: dict[str, object], progress: Say) -> None:
-    descriptors, pid = event["names"], event["pid"]
-    assert isinstance(descriptors, dict)  # noqa: S101  our own event
-    names = state.name_namespaces(run_id, {pod: f"/proc/{pid}/fd/{fd}" for pod, fd in descriptors.items()})
+def _name(run_id: str, pid: int, descriptors: dict[str, int], progress: Say) -> None:
+    try:
+        names = state.name_namespaces(run_id, {pod: f"/proc/{pid}/fd/{fd}" for pod, fd in descriptors.items()})
+    except OSError as error:
+        progress(f"  [x] --named: cannot name the namespaces: {error.strerror}; it needs root and a writable /run/netns")
+        return
     progress(f"Action: named {len(names)} namespaces, e.g. ip netns exec {names[0]} ss -tin")
 
 
@@ -106,8 +111,10 @@ def perform(request: Request, zygote: Zygote, directory: Path, say: Say, emit: E
     """The whole rehearsal in the current process's namespaces (tests as root call this directly)."""
     transport = {"torch": "torch.distributed, gloo", "ring": "built-in ring (torch is not installed)"}[zygote.transport]
     ranks = max(len(s.cast.seats) for s in request.scenes)
-    machine = measure_machine(zygote, directory, ranks) if not request.command else 125e6
+    machine = measure_machine(zygote, directory, ranks)
     scale = choose_scale(request.workload, request.profile, ranks, machine)
+    if request.command:  # its compute takes the time it takes
+        scale = replace(scale, time=1.0)
     say(
         f"Test: {request.job}, {ranks} ranks, {transport}; one ring edge carries {machine * 8e-9:.2f} Gbit/s here, "
         f"so rates are scaled 1:{scale.rate:.3g} and times 1:{scale.time:.3g}"
@@ -132,7 +139,7 @@ def perform(request: Request, zygote: Zygote, directory: Path, say: Say, emit: E
         profile=request.profile.name,
         scale=scale,
         results=final,
-        inputs=(*request.workload.inputs, *_profile_lines(request.profile)),
+        inputs=(*(() if request.command else request.workload.inputs), *_profile_lines(request.profile)),
         said=tuple(dict.fromkeys(said)),
         faults=request.faults,
     )
@@ -175,7 +182,7 @@ def _set_up(
     stage.enforce()
     said += scene.cast.notes
     if request.named:
-        emit({"names": {pod: ns.fd for pod, ns in cluster.pods.items()}, "pid": "self"})
+        emit({"names": {f"{scene.label}-{pod}": ns.fd for pod, ns in cluster.pods.items()}})
     return stage, up
 
 

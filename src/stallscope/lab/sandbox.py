@@ -33,7 +33,8 @@ _HINT = (
 
 def isolated(work: Work) -> Iterator[dict[str, Any]]:
     """
-    Run `work` in the sandbox and yield what it emits (JSON-able mappings), in order. Closing the iterator, an exception in
+    Run `work` in the sandbox and yield what it emits (JSON-able mappings), in order, after ``{"sandbox": "started"}`` with
+    the ``pid`` of its first process as the caller sees it. Closing the iterator, an exception in
     the caller's loop and Ctrl-C all end the sandbox at once.
 
     Raises LabError when the sandbox cannot be made, when `work` raised one, or when it ended without saying so.
@@ -74,10 +75,14 @@ def _outer(work: Work, writing: int) -> None:
         os.setsid()  # the terminal's Ctrl-C goes to the caller alone
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _unshare()
+        waiting, going = os.pipe()
         child = os.fork()
         if child == 0:
+            os.read(waiting, 1)
             _init(work, writing)
+        _write(writing, {"sandbox": "started", "pid": child})
         os.close(writing)
+        os.write(going, b"!")
         os.waitpid(child, 0)
     except BaseException as error:
         _fail(writing, error)

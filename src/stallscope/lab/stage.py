@@ -143,7 +143,7 @@ def run_once(
     cpu = _busy_share(watch.cpu_start, _cpu_times())
     after = sent_bytes(trunks)
     moved = sum(after[end] - before[end] for end in after)
-    return _repetition(stage.plan, group, moved / total, cpu, stage.command), group
+    return _repetition(stage.plan, group, moved if stage.command else moved / total, cpu, stage.command), group
 
 
 def _repetition(plan: LoopPlan, group: GroupRun, moved: float, cpu: float, command: tuple[str, ...]) -> Repetition:
@@ -156,6 +156,7 @@ def _repetition(plan: LoopPlan, group: GroupRun, moved: float, cpu: float, comma
         cpu_busy=cpu,
         cross_zone_bytes=moved,
         init_seconds=max(joined) if len(joined) == len(group.ranks) else None,
+        output=tuple((r.pod, r.log) for r in group.ranks) if command else (),
     )
     if ended or command:
         return base

@@ -5,7 +5,7 @@ Figures are printed as measured in the lab, modelled ones are marked, and the jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from stallscope.collective.rehearsal import EdgeResult, PlacementResult, Rehearsal, Repetition, Spread
@@ -13,6 +13,7 @@ from stallscope.render.escape import visible
 from stallscope.render.style import Style, wrap
 
 SHOWN = 6
+LOG_LINES = 3
 Row = tuple[str, tuple[str, ...]]
 
 
@@ -80,6 +81,16 @@ def rows(report: Rehearsal) -> Iterator[Row]:
         yield row("bus bandwidth", lambda r: _spread(r.bus_bandwidth, lambda v: f"{v * 8e-6:.0f} Mbit/s"))
         yield row("across zones a step", lambda r: _spread(r.cross_zone_bytes, _bytes))
         yield row("  at the job's scale", lambda r: _job_bytes(report, r))
+    elif any(r.finished for r in results):
+        yield row("across zones a run", lambda r: _spread(r.cross_zone_bytes, _bytes))
+
+
+def spelled_out(table: Iterable[Row]) -> Iterator[Row]:
+    """The rows with indented names completed by the name they stand under, for formats without indentation."""
+    over = ""
+    for name, cells in table:
+        over = over if name.startswith(" ") else name.partition(",")[0]
+        yield (f"{over}, {name.strip()}" if name.startswith(" ") else name), cells
 
 
 def _connects(result: PlacementResult) -> str:
@@ -133,6 +144,8 @@ def _details(result: PlacementResult, style: Style, width: int) -> list[str]:
         lines += wrap(f"{result.label}: {run.ended}", width, first=style("error", "stalled") + ": ", rest="  ")
         for complaint in run.complaints[:3]:
             lines += wrap(complaint, width, first="  ", rest="    ")
+    for pod, log in result.repetitions[-1].output if result.repetitions else ():
+        lines += [f"{visible(pod)} | {visible(line)}" for line in log.splitlines()[-LOG_LINES:]]
     return [*lines, ""] if lines else []
 
 
@@ -162,7 +175,7 @@ def verdict(report: Rehearsal) -> Iterator[str]:
     if loss is None:
         if first.stalled:
             yield f"{first.label}: the job does not run ({first.repetitions[0].ended})"
-        elif first.finished:
+        elif first.timed:
             yield f"{first.label}: accelerators idle {first.idle.median:.0%} of each step"
         return
     if first.stalled:
@@ -190,7 +203,7 @@ def markdown(report: Rehearsal) -> str:
     lines = [f"### {cell(headline(report))}", "", *(f"**{cell(v)}**" for v in verdict(report)), ""]
     lines.append("| | " + " | ".join(cell(r.label) for r in report.results) + " |")
     lines.append("|---|" + "---|" * len(report.results))
-    lines += [f"| {name.strip()} | " + " | ".join(map(cell, cells)) + " |" for name, cells in rows(report)]
+    lines += [f"| {name} | " + " | ".join(map(cell, cells)) + " |" for name, cells in spelled_out(rows(report))]
     lines.append("")
     for result in report.results:
         lines += [f"- blocked, {cell(result.label)}: {cell(line)}" for line in blocked_pairs(result)[:SHOWN]]
@@ -267,6 +280,7 @@ def _run(run: Repetition) -> dict[str, Any]:
         "reduceSeconds": run.reduce_seconds,
         "busyShare": run.busy,
         "cpuBusyShare": run.cpu_busy,
+        "output": dict(run.output),
     }
 
 

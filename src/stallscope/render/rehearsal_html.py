@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 from stallscope.collective.rehearsal import EdgeResult, PlacementResult, Rehearsal
-from stallscope.render.rehearsal import headline, rows, scale_lines, verdict
+from stallscope.render.rehearsal import headline, rows, scale_lines, spelled_out, verdict
 
 
 def html(report: Rehearsal) -> str:
     """A self-contained page: the table, and per placement the zones with every measured edge coloured."""
     heads = "".join(f"<th scope='col'>{escape(r.label)}</th>" for r in report.results)
     body = "".join(
-        f"<tr><th scope='row'>{escape(name.strip())}</th>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>"
-        for name, cells in rows(report)
+        f"<tr><th scope='row'>{escape(name)}</th>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>"
+        for name, cells in spelled_out(rows(report))
     )
     maps = "".join(f"<h2>{escape(r.label)}</h2>{zone_map(r)}{_edge_table(r.edges)}" for r in report.results)
     notes = "".join(f"<li>{escape(s)}</li>" for s in (*scale_lines(report), *report.said, *report.inputs))

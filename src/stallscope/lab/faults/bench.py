@@ -73,7 +73,8 @@ def bench_faults(armed: Sequence[Armed], settings: BenchSettings) -> Iterator[Fa
     """
     with state.run_directory() as run:
         for event in isolated(lambda emit: _work(armed, settings, run.directory, emit)):
-            yield FaultRecord(**event)
+            if "sandbox" not in event:
+                yield FaultRecord(**event)
 
 
 def _work(armed: Sequence[Armed], settings: BenchSettings, directory: Path, emit: Emit) -> None:
