@@ -66,7 +66,8 @@ def _whose_zone_counts(job: TrainingJob) -> frozenset[str] | None:
 def _from_spec(job: TrainingJob) -> Landing:
     if not job.distributed or len(job.pods) < 2:
         return Landing(can_split=Answer.NO, why="the job is one pod")
-    answer = spec_only(pod_requests(job))
+    counted = _whose_zone_counts(job)
+    answer = spec_only([p for p in pod_requests(job) if counted is None or p.name in counted])
     return Landing(
         can_split=Answer(answer.can_split),
         why=answer.why,

@@ -129,7 +129,8 @@ def _update(tree: Any, route: Route, change: Any, *, first: str = "", create: bo
             raise PatchRefused(f"{show_route(route[: depth + 1])} does not exist")
         tree = {}
     if not isinstance(tree, Mapping):
-        raise PatchRefused(f"{show_route(route[:depth])} is no mapping")
+        what = "a text that holds a manifest" if isinstance(tree, str) and "\n" in tree else "no mapping"
+        raise PatchRefused(f"{show_route(route[:depth])} is {what}")
     old = tree.get(step, _ABSENT)
     new = _update(old, route, change, first=first, create=create, depth=depth + 1)
     if new is old:

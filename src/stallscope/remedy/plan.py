@@ -49,7 +49,9 @@ def _for_job(
     result = Plan()
     placement = [r for r in rules if r in PLACEMENT]
     if placement and (job.ref, "placement") not in skip:
-        result += plan_colocation(bench, judged, judgement, placement, choices)
+        found = plan_colocation(bench, judged, judgement, placement, choices)
+        # A role that fits nowhere is a finding of its own; only a missing toleration is ours to fix.
+        result += found if found.remedies or placement != ["STL103"] else Plan()
     reachability = [r for r in rules if r in REACHABILITY]
     if reachability and not result.remedies and (job.ref, "policy") not in skip:
         result += plan_policies(bench, judged, judgement, reachability)
