@@ -78,3 +78,31 @@ def test_one_factor_for_rates_and_one_for_times() -> None:
     scale = choose_scale(Workload(gradient_bytes=10e9, compute_seconds=6.0, inputs=()), profile, 5, 160e6)
     assert scale.rate == pytest.approx(100)
     assert scale.time == pytest.approx(10 / 0.3)
+
+
+PROFILES = sorted((Path(__file__).resolve().parents[3] / "examples/profiles").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda p: p.stem)
+def test_the_example_profiles_are_read_and_cite_their_figures(path: Path) -> None:
+    import yaml
+
+    from stallscope.collective.profile import profile_from_body
+
+    body = yaml.safe_load(path.read_text())
+    profile = profile_from_body(body, where=path.name)
+    assert profile.zone.bandwidth > profile.cross_zone.bandwidth
+    assert all(link["source"] for link in body["links"].values())
+
+
+def test_the_written_out_default_is_the_default() -> None:
+    import yaml
+
+    from stallscope.collective.links import DEFAULT_PROFILE, LinkClass
+    from stallscope.collective.profile import profile_from_body
+
+    path = next(p for p in PROFILES if p.stem == "default")
+    written = profile_from_body(yaml.safe_load(path.read_text()), where="x")
+    for kind in LinkClass:
+        assert written.link(kind).bandwidth == DEFAULT_PROFILE.link(kind).bandwidth
+        assert written.link(kind).latency == pytest.approx(DEFAULT_PROFILE.link(kind).latency)
