@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from stallscope.findings import Confidence, Finding, Label, Severity
@@ -90,23 +91,29 @@ def _message(verdict: Feasibility) -> str:
 
 
 def _labels(role: Role, verdict: Feasibility) -> tuple[Label, ...]:
-    """The lines of the pod spec that the failing filters look at."""
-    plugins = {f.plugin for f in verdict.failures}
-    found: list[Label] = []
-    if "NodeAffinity" in plugins:
-        for key in ("nodeSelector", "affinity"):
-            if role.template.spec.get(key):
-                found.append(label(role.template.at("spec", key), "no node left matches this"))
-    if "TaintToleration" in plugins:
-        found.append(label(tolerations_place(role), "does not cover the taints"))
-    if "NodeResourcesFit" in plugins:
-        wanting = [c for c in rank_containers(role) if accelerators_of(c.body)] or list(rank_containers(role)[:1])
-        found += [label(accelerator_place(c), "no node left has this much free") for c in wanting[:1]]
-    if "PodTopologySpread" in plugins:
-        found.append(label(role.template.at("spec", "topologySpreadConstraints"), "cannot be met"))
+    """The lines of the pod spec that the failing filters look at, those that cost most nodes first."""
+    counts = Counter(f.plugin for f in verdict.failures)
+    found = [item for plugin, _ in counts.most_common() for item in _lines(role, plugin)]
     found = list(unique(found)) or [label(role.template.at("spec"), "fits on no node")]
     found[0] = label(found[0].location, found[0].text, primary=True)
     return tuple(found)
+
+
+def _lines(role: Role, plugin: str) -> Iterator[Label]:
+    spec = role.template.spec
+    match plugin:
+        case "NodeAffinity":
+            for key in ("nodeSelector", "affinity"):
+                if spec.get(key):
+                    yield label(role.template.at("spec", key), "no node left matches this")
+        case "TaintToleration":
+            yield label(tolerations_place(role), "does not cover the taints")
+        case "NodeResourcesFit":
+            wanting = [c for c in rank_containers(role) if accelerators_of(c.body)] or list(rank_containers(role)[:1])
+            for container in wanting[:1]:
+                yield label(accelerator_place(container), "no node left has this much free")
+        case "PodTopologySpread":
+            yield label(role.template.at("spec", "topologySpreadConstraints"), "cannot be met")
 
 
 RULE = _REPORT.rule(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.result import Judgement
-from stallscope.model.workload import TrainingJob
+from stallscope.model.workload import RoleKind, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_pods
 from stallscope.rules.support.words import count, label
@@ -26,6 +26,23 @@ def _one(job: TrainingJob) -> Finding | None:
     if gang is None or gang.min_count is None or not job.distributed or not job.pods:
         return None
     place = gang.location or job.source.at()
+    late = _late(job)
+    if late and len(job.pods) - late < gang.min_count <= len(job.pods):
+        return _REPORT.finding(
+            f"the gang of {job.ref} waits for {count(gang.min_count, 'pod')}, but the launcher is created only after the "
+            f"other {len(job.pods) - late} run",
+            (
+                label(place, f"at least {gang.min_count} pods must be there", primary=True),
+                label(job.source.at("spec", "launcherCreationPolicy"), "the launcher comes last"),
+            ),
+            subject=job.ref,
+            key="order",
+            notes=(
+                f"what you will see: '{len(job.pods) - late}/{gang.min_count} tasks in gang unschedulable: pod group is not "
+                "ready', workers Pending, no launcher",
+            ),
+            help=f"set the gang's minimum to {len(job.pods) - late}, or launcherCreationPolicy to AtStartup",
+        )
     if gang.min_count > len(job.pods):
         return _REPORT.finding(
             f"the gang of {job.ref} waits for {count(gang.min_count, 'pod')}, but the job creates {len(job.pods)}",
@@ -57,6 +74,13 @@ def _one(job: TrainingJob) -> Finding | None:
     return None
 
 
+def _late(job: TrainingJob) -> int:
+    """Pods the controller creates only after the others are ready (mpi-operator, launcherCreationPolicy)."""
+    if job.source.get("spec", "launcherCreationPolicy") != "WaitForWorkersReady":
+        return 0
+    return sum(r.replicas for r in job.roles if r.kind is RoleKind.LAUNCHER)
+
+
 def _elastic(job: TrainingJob) -> bool:
     """Elastic jobs are made to start with fewer ranks."""
     return job.source.get("spec", "elasticPolicy") is not None
@@ -64,7 +88,8 @@ def _elastic(job: TrainingJob) -> bool:
 
 RULE = _REPORT.rule(
     check,
-    what="The declared gang (PodGroup, minAvailable, minMember) waits for more pods than the job creates (error), or is "
+    what="The declared gang (PodGroup, minAvailable, minMember) waits for more pods than the job creates, or for a pod that "
+    "is created only after the others run (error), or is "
     "content with fewer than the ranks of a job that is not elastic (warning).",
     why="Too many: the job never starts, although there is room. Too few: it starts in part and holds idle GPUs.",
     bad="""\

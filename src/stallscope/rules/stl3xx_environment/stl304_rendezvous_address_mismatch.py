@@ -25,7 +25,9 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         seen: dict[str, list[tuple[Role, Endpoint]]] = {}
         for role in ranked_roles(job):
             endpoint = role_endpoint(job, role)
-            if endpoint is not None and endpoint.host:
+            if endpoint is not None and endpoint.bare_ipv6:
+                yield _bare_address(job, role, endpoint)
+            elif endpoint is not None and endpoint.host:
                 seen.setdefault(endpoint.host, []).append((role, endpoint))
         for host, stated in seen.items():
             yield from _one(job, host, stated, judgement.inputs)
@@ -79,6 +81,22 @@ def _unknown_name(job: TrainingJob, host: str, stated: list[tuple[Role, Endpoint
     )
 
 
+def _bare_address(job: TrainingJob, role: Role, endpoint: Endpoint) -> Finding:
+    return _REPORT.finding(
+        f"{role.name} of {job.ref} gives its rendezvous as an IPv6 address without brackets",
+        (label(endpoint.location, "needs [address]:port", primary=True),),
+        subject=job.ref,
+        key=f"{role.name}:ipv6",
+        severity=Severity.WARNING,
+        confidence=Confidence.DEPENDS,
+        notes=(
+            "host and port cannot be told apart for certain, and literals have been reported to fail where a name works",
+            "what you will see: a rendezvous that fails or times out although a plain socket to the address opens",
+        ),
+        help="use a DNS name, or [address]:port",
+    )
+
+
 def _suggestion(job: TrainingJob) -> str:
     address = job.rendezvous.address if job.rendezvous else ""
     return f" ({address})" if address and address not in LOOPBACK else ""
@@ -99,6 +117,7 @@ args: [torchrun, --nnodes=4, --rdzv_endpoint=llm-0.llm:29500, train.py]   # pod 
     sources=(
         "https://github.com/pytorch/pytorch/issues/73380",
         "https://github.com/pytorch/elastic/issues/31",
+        "https://github.com/pytorch/pytorch/issues/107563",
         "https://github.com/kubeflow/pytorch-operator/issues/313",
         "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/",
     ),

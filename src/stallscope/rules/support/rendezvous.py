@@ -25,6 +25,7 @@ class Endpoint:
 
     host: str
     port: int
+    bare_ipv6: bool = False
     location: Location
     port_location: Location
 
@@ -77,7 +78,8 @@ def _container_endpoint(container: Container, *, with_variables: bool) -> Endpoi
     whole = stated(_ENDPOINT_FLAGS, _ENDPOINT_VARS)
     if whole is not None:
         host, port = split_host_port(whole.value)
-        return Endpoint(host=host, port=port, location=whole.location, port_location=whole.location)
+        bare = whole.value.count(":") > 1 and "[" not in whole.value and "//" not in whole.value
+        return Endpoint(host=host, port=port, bare_ipv6=bare, location=whole.location, port_location=whole.location)
     host_part, port_part = stated(_HOST_FLAGS, _HOST_VARS), stated(_PORT_FLAGS, _PORT_VARS)
     first = host_part or port_part
     if first is None:

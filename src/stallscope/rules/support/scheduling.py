@@ -182,7 +182,7 @@ def tolerates(role: Role, taint: Taint) -> bool:
 
 def tolerations_place(role: Role) -> Location:
     """The role's tolerations, or its pod spec where they are missing."""
-    if role.template.spec.get("tolerations"):
+    if "tolerations" in role.template.spec:
         return role.template.at("spec", "tolerations")
     return role.template.at("spec")
 
