@@ -197,7 +197,9 @@ _ICMP_NAMES = {
 
 
 def icmp_item(field: Mapping[str, Any]) -> PortItem | None:
-    """An ICMP field by number or name. The family is not part of an edge, so IPv6 types match by number as well."""
+    """An ICMP field by number or name; edges are IPv4, so IPv6 fields (another protocol) match none of them."""
+    if field.get("family") == "IPv6":
+        return None
     kind = field.get("type")
     if isinstance(kind, str):
         kind = int(kind) if kind.isascii() and kind.isdigit() else _ICMP_NAMES.get(kind)

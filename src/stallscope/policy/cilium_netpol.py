@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stallscope.model.source import as_list
+from stallscope.model.traffic import Direction
 from stallscope.policy.cilium_context import CiliumContext
 from stallscope.policy.cilium_selectors import SourcedSelector, Term, parse_terms
 from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS
@@ -32,7 +34,18 @@ def cilium_reading(context: CiliumContext) -> NetpolReading:
         terms = parse_terms(selector, source="k8s")
         return CiliumSubject(SourcedSelector(terms).plus("k8s", NAMESPACE, "In", namespace), namespace)
 
-    return NetpolReading(peer, subject, tier=context.normal_tier)
+    return NetpolReading(peer, subject, tier=context.normal_tier, types=directions)
+
+
+def directions(spec: Mapping[str, Any]) -> frozenset[Direction]:
+    """
+    The agent enforces a section that has rules whatever ``policyTypes`` says; for the others ``policyTypes`` decides, and
+    ingress is meant unless only Egress is named.
+    """
+    named = as_list(spec.get("policyTypes"))
+    ingress = as_list(spec.get("ingress")) or "Ingress" in named or "Egress" not in named
+    egress = as_list(spec.get("egress")) or "Egress" in named
+    return frozenset(d for d, wanted in ((Direction.INGRESS, ingress), (Direction.EGRESS, egress)) if wanted)
 
 
 def _terms(item: Mapping[str, Any], namespace: str) -> tuple[Term, ...] | None:

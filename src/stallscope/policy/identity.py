@@ -66,7 +66,7 @@ class LabelFilter:
         self.inclusive = False
         self._cache: dict[str, bool] = {}
         for pattern in patterns:
-            source, _, rest = pattern.rpartition(":")
+            source, rest = _split(pattern)
             inverted = rest.startswith("!")
             try:
                 entry = (source, re.compile(rest[1:] if inverted else rest))
@@ -89,8 +89,13 @@ class LabelFilter:
 
 
 def _parse(pattern: str) -> tuple[str, re.Pattern[str]]:
-    source, _, rest = pattern.rpartition(":")
+    source, rest = _split(pattern)
     return source, re.compile(rest)
+
+
+def _split(pattern: str) -> tuple[str, str]:
+    source, colon, rest = pattern.partition(":")
+    return (source, rest) if colon else ("", pattern)
 
 
 def _lengths(entries: Iterable[tuple[str, re.Pattern[str]]], key: str, source: str) -> list[int]:

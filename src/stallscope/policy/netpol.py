@@ -29,14 +29,23 @@ _SECTIONS = ((Direction.INGRESS, "ingress", "from"), (Direction.EGRESS, "egress"
 PeerReader = Callable[[Mapping[str, Any], str], Peer | None]
 
 
+def policy_types(spec: Mapping[str, Any]) -> frozenset[Direction]:
+    """Absent ``policyTypes``: always Ingress, and Egress when there are egress rules (defaulting in the API server)."""
+    named = [t for t in as_list(spec.get("policyTypes")) if isinstance(t, str)]
+    if named:
+        return frozenset(d for d in Direction if d.value.capitalize() in named)
+    return frozenset(Direction) if as_list(spec.get("egress")) else frozenset({Direction.INGRESS})
+
+
 @dataclass(frozen=True, slots=True)
 class NetpolReading:
-    """How an engine reads NetworkPolicy objects: peers, subject, and the tier and order its rules get."""
+    """How an engine reads NetworkPolicy objects: peers, subject, directions, and the tier and order its rules get."""
 
     peer: PeerReader
     subject: Callable[[Any, str], Subject]
     tier: int = 0
     order: tuple[float | str, ...] = ()
+    types: Callable[[Mapping[str, Any]], frozenset[Direction]] = policy_types
 
 
 def pods_and_addresses(item: Mapping[str, Any], namespace: str) -> Peer | None:
@@ -61,19 +70,11 @@ def plain_subject(selector: Any, namespace: str) -> Subject:
 PLAIN = NetpolReading(pods_and_addresses, plain_subject)
 
 
-def policy_types(spec: Mapping[str, Any]) -> frozenset[Direction]:
-    """Absent ``policyTypes``: always Ingress, and Egress when there are egress rules (defaulting in the API server)."""
-    named = [t for t in as_list(spec.get("policyTypes")) if isinstance(t, str)]
-    if named:
-        return frozenset(d for d in Direction if d.value.capitalize() in named)
-    return frozenset(Direction) if as_list(spec.get("egress")) else frozenset({Direction.INGRESS})
-
-
 def compile_netpol(policy: KubeObject, reading: NetpolReading = PLAIN, tier: int | None = None) -> list[Block]:
     """The blocks of one NetworkPolicy (at most one a direction). `tier` overrides the reading's."""
     spec = as_map(policy.get("spec"))
     subject = reading.subject(spec.get("podSelector"), policy.namespace)
-    types = policy_types(spec)
+    types = reading.types(spec)
     return [
         Block(
             policy=policy,

@@ -189,3 +189,20 @@ def test_specs_all_count(policies: Policies, ask: Ask, pod: Pod) -> None:
     assert verdict.outcome == "allowed"
     rule = verdict.ingress.rules[0]
     assert (rule.spec, rule.section, rule.index, rule.location.span.line) == (1, "ingress", 0, 8)
+
+
+@pytest.mark.parametrize(("cni", "outcome"), [("generic", "allowed"), ("calico", "allowed"), ("cilium", "denied")])
+def test_cilium_enforces_a_section_with_rules_whatever_policy_types_says(
+    policies: Policies, ask: Ask, pod: Pod, cni: str, outcome: str
+) -> None:
+    """pkg/k8s/network_policy.go ParseNetworkPolicy reads spec.egress before it looks at policyTypes."""
+    text = (
+        "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: np, namespace: train}\n"
+        "spec: {podSelector: {}, policyTypes: [Ingress], ingress: [{}], egress: [{ports: [{port: 53}]}]}\n"
+    )
+    assert ask(policies(text, cni), pod("a"), pod("b"), 29500).egress.outcome == outcome
+
+
+def test_icmp_fields_of_ipv6_are_another_protocol(policies: Policies, ask: Ask, pod: Pod) -> None:
+    policy_set = policies(HEAD + "  ingress: [{icmps: [{fields: [{type: 128, family: IPv6}]}]}]", "cilium")
+    assert ask(policy_set, pod("b"), pod("a"), 128, Protocol.ICMP).outcome == "denied"
