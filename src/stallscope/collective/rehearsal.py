@@ -225,7 +225,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 class FaultRecord:
     """
     One labelled run of the public benchmark: what was wrong (`label`, `culprits`: the truth) and what could be seen.
-    `sockets` is `ss -tineO` per pod taken after the fault struck, `events` each rank's own account.
+    `sockets` is `ss -tineO` per pod taken after the fault struck, `events` each rank's own account,
+    `flight_recorder` torch's status and last entries a rank.
     """
 
     fault: str
@@ -244,4 +245,5 @@ class FaultRecord:
     errors: dict[str, str] = field(default_factory=dict)
     sockets: dict[str, str] = field(default_factory=dict)
     events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    flight_recorder: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0

@@ -94,9 +94,9 @@ class PocketCluster:
         self.close()
 
 
-def build(spec: LabSpec, *, mtu: int = DEFAULT_MTU) -> PocketCluster:
+def build(spec: LabSpec, *, mtu: int = DEFAULT_MTU, trunk_mtu: int | None = None) -> PocketCluster:
     """
-    Build the cluster of `spec`. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN in the current user namespace.
+    Build the cluster of `spec`, with one MTU inside zones and another (or the same) between them. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN in the current user namespace.
 
     Raises LabError when the kernel refuses; nothing is left behind then.
     """
@@ -107,7 +107,7 @@ def build(spec: LabSpec, *, mtu: int = DEFAULT_MTU) -> PocketCluster:
             _make_namespaces(cluster)
             for zone in cluster.plan.zones:
                 _wire_zone(cluster, zone, mtu)
-            _wire_trunks(cluster, mtu)
+            _wire_trunks(cluster, trunk_mtu or mtu)
         except OSError as error:
             hint = "run as root, or allow unprivileged user namespaces" if error.errno in (1, 13) else ""
             raise LabError(f"cannot build the pocket cluster: {error.strerror or error}", hint=hint) from error

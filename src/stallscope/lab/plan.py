@@ -33,7 +33,8 @@ class Quirks:
 class LoopPlan:
     """
     One rank's loop. `compute_seconds` a step, `gradient_bytes` all-reduced a step in `buckets` pieces, `warmup` steps not
-    counted, `timeout_seconds` of each collective and of the rendezvous.
+    counted, `timeout_seconds` of each collective and of the rendezvous. `record`: report
+    the flight recorder once a second (torch only).
     """
 
     compute_seconds: float
@@ -42,6 +43,7 @@ class LoopPlan:
     steps: int = 10
     warmup: int = 2
     timeout_seconds: float = 30.0
+    record: bool = False
     quirks: Quirks = field(default_factory=Quirks)
 
     def to_json(self) -> dict[str, Any]:

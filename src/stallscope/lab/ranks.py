@@ -59,7 +59,8 @@ class Step:
 class RankRun:
     """
     What became of one rank. `init_seconds` None: it never joined. `error` its last words, `exit_code` None: it was still
-    running when the time was up (and was then killed). `log` is the end of its output.
+    running when the time was up (and was then killed). `log` is the end of its output, `flight_recorder` the last
+    that torch knew of its collectives.
     """
 
     rank: int
@@ -70,6 +71,7 @@ class RankRun:
     finished: bool = False
     exit_code: int | None = None
     log: str = ""
+    flight_recorder: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +282,8 @@ def _apply(run: RankRun, event: Mapping[str, Any]) -> None:
                     reduce=event["reduce"],
                 )
             )
+        case "fr":
+            run.flight_recorder = {"status": event["status"], "last": event["last"]}
         case "error":
             run.error = event["message"]
         case "end":

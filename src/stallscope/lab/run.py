@@ -160,7 +160,9 @@ def _set_up(
     zones = sorted({scene.cast.spec.zones[p.node] for p in scene.cast.spec.pods})
     say(f"Scenario: {scene.label}: {len(scene.cast.spec.pods)} pods in {', '.join(zones)}")
     begin = time.monotonic()
-    cluster = stack.enter_context(build(scene.cast.spec, mtu=min(request.profile.zone.mtu, request.profile.cross_zone.mtu)))
+    cluster = stack.enter_context(
+        build(scene.cast.spec, mtu=request.profile.zone.mtu, trunk_mtu=request.profile.cross_zone.mtu)
+    )
     stage = Stage(
         label=scene.label,
         segments=cached_segments(scene.policies),

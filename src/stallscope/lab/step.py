@@ -26,6 +26,9 @@ class Transport(Protocol):
     def other_collective(self) -> None:
         """Call a collective the peers do not expect (desync)."""
 
+    def record(self, report: Report) -> None:
+        """Begin to report the transport's own record of its collectives, where it keeps one."""
+
     def close(self) -> None:
         """Leave the group."""
 
@@ -52,6 +55,8 @@ def train(plan: LoopPlan, connect: Callable[[float], Transport], report: Report)
         start = time.monotonic()
         transport = connect(plan.timeout_seconds)
         report({"e": "init", "seconds": time.monotonic() - start})
+        if plan.record:
+            transport.record(report)
         for step in range(plan.warmup + plan.steps):
             report(_step(plan, step, transport))
         report({"e": "end"})

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+
+_FR_SECONDS, _ENTRIES = 1.0, 3
 
 
 class TorchTransport:
@@ -30,6 +37,23 @@ class TorchTransport:
     def other_collective(self) -> None:
         """A broadcast from rank 0 that nobody else calls."""
         self._dist.broadcast(self._torch.zeros(1024), src=0)
+
+    def record(self, report: Callable[[dict[str, Any]], None]) -> None:
+        """
+        The flight recorder, read once a second by a daemon thread: it answers while the main thread is blocked in a
+        collective (reference telemetry.md §1.4), which is when it matters.
+        """
+
+        def watch() -> None:
+            from torch._C._distributed_c10d import _dump_fr_trace_json
+
+            while True:
+                with suppress(Exception):
+                    trace = json.loads(_dump_fr_trace_json(True, False))
+                    report({"e": "fr", "status": trace.get("pg_status"), "last": trace.get("entries", [])[-_ENTRIES:]})
+                time.sleep(_FR_SECONDS)
+
+        threading.Thread(target=watch, daemon=True).start()
 
     def close(self) -> None:
         self._dist.destroy_process_group()

@@ -97,7 +97,12 @@ def record(armed: Armed, zygote: Zygote, directory: Path, settings: BenchSetting
             cluster=cluster,
             directory=directory / "bench",
             plan=LoopPlan(
-                compute_seconds=0.15, gradient_bytes=1_000_000, buckets=2, steps=settings.steps, timeout_seconds=20.0
+                compute_seconds=0.15,
+                gradient_bytes=1_000_000,
+                buckets=2,
+                steps=settings.steps,
+                timeout_seconds=20.0,
+                record=True,
             ),
             shape=Shape(zone=Link(bandwidth=40e6, latency=0), cross_zone=Link(bandwidth=15e6, latency=0)),
         )
@@ -160,6 +165,7 @@ def _record(
         errors={str(r.rank): r.error for r in group.ranks if r.error},
         sockets=sockets,
         events={str(r.rank): [asdict(s) for s in r.steps] for r in group.ranks},
+        flight_recorder={str(r.rank): r.flight_recorder for r in group.ranks if r.flight_recorder},
         seconds=group.seconds,
     )
 
