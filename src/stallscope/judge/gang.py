@@ -20,6 +20,8 @@ def declared_gang(job: TrainingJob) -> GangSpec | None:
     """
     if job.gang is None:
         return None
+    if job.gang.system == "volcano":  # its topology is a tier of HyperNodes, no node label
+        return gang_spec(replace(job.gang, topology_key=""))
     if job.gang.system != "kueue":
         return gang_spec(job.gang)
     if not job.gang.topology_key:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stallscope.errors import PatchRefused
 from stallscope.judge.result import JobJudgement, Judgement
@@ -17,7 +18,7 @@ from stallscope.remedy.ops import Op
 from stallscope.remedy.portable import portable_edits
 from stallscope.remedy.roles import movable
 from stallscope.remedy.settle import settled
-from stallscope.remedy.specedits import JobEdits, trial, write
+from stallscope.remedy.specedits import JobEdits, SpecEdit, trial, write
 from stallscope.remedy.spread import over_hosts
 from stallscope.remedy.turnround import turn_round, turn_rounds
 from stallscope.remedy.zones import ZoneFit, fit_zones, follow_peers, named_zones, pin_edits
@@ -142,17 +143,10 @@ def _pin(bench: Bench, case: _Case) -> _Draft:
 
 def _portable(bench: Bench, case: _Case) -> _Draft:
     job, version = case.job, case.judgement.facts.kubernetes_version
+    zones, lacking = _zones_and_tolerations(case)
+    assumptions: tuple[str, ...] = ()
     if case.topology is None:
-        zones: tuple[str, ...] = (case.choices.zone,) if case.choices.zone else ()
-        lacking = {r.name: follow_peers(job, r) for r in movable(job)}
-        assumptions: tuple[str, ...] = ("whichever zone the first pod takes holds the whole job",)
-    else:
-        holding = case.holding or (_best(case),)
-        zones = tuple(sorted(f.zone for f in holding))
-        lacking = {
-            r.name: tuple({str(t): t for f in holding for t in f.tolerations.get(r.name, ())}.values()) for r in movable(job)
-        }
-        assumptions = ()
+        assumptions = ("whichever zone the first pod takes holds the whole job",)
     edits = settled(job, case.topology, portable_edits(job, zones, lacking, version), pinned=False)
     edits = _with_host_spread(case, edits)
     write(bench, job, edits)
@@ -166,9 +160,30 @@ def _portable(bench: Bench, case: _Case) -> _Draft:
     )
 
 
+def _zones_and_tolerations(case: _Case) -> tuple[tuple[str, ...], dict[str, tuple[Mapping[str, Any], ...]]]:
+    """Zones the job may choose from, and what each role lacks in any of them. Raises PatchRefused when none holds it."""
+    job = case.job
+    if case.topology is None:
+        return (case.choices.zone,) if case.choices.zone else (), {r.name: follow_peers(job, r) for r in movable(job)}
+    holding = case.holding or (_best(case),)
+    lacking = {
+        r.name: tuple({str(t): t for f in holding for t in f.tolerations.get(r.name, ())}.values()) for r in movable(job)
+    }
+    return tuple(sorted(f.zone for f in holding)), lacking
+
+
 def _native(bench: Bench, case: _Case, *, certain: bool = False) -> _Draft:
+    """The gang's topology, and the tolerations without which a role could not follow the others into the zone."""
+    _, lacking = _zones_and_tolerations(case)
+    edits = JobEdits(specs={n: tuple(SpecEdit("append", ("tolerations",), t) for t in ts) for n, ts in lacking.items()})
     found = plan_native(bench, case.job, case.judgement, certain=certain)
-    return _Draft(slug="gang-topology", title=found.title, assumptions=found.assumptions, unproved=found.unproved)
+    write(bench, case.job, edits)
+    return _Draft(
+        slug="gang-topology",
+        title=found.title + _tolerating(edits),
+        assumptions=found.assumptions,
+        unproved=found.unproved,
+    )
 
 
 def _native_if_certain(bench: Bench, case: _Case) -> _Draft:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from stallscope.judge.gang import declared_gang
 from stallscope.judge.pods import pod_requests
 from stallscope.model.source import Route
 from stallscope.model.topology import Topology
@@ -85,4 +86,4 @@ def trial(job: TrainingJob, topology: Topology, edits: JobEdits) -> GroupOutcome
     """What the scheduler could do with the job as edited; zones count for roles that move. Raises PatchRefused."""
     moved = {r.name for r in movable(job)}
     pods = trial_pods(job, edits)
-    return judge_group(pods, topology, ranks={p.name for p in pods if p.klass in moved})
+    return judge_group(pods, topology, ranks={p.name for p in pods if p.klass in moved}, gang=declared_gang(job))

@@ -43,7 +43,10 @@ def test_kueue_keeps_one_coordinator_and_the_workers_in_one_zone(fix: Any) -> No
             "kueue.x-k8s.io/podset-required-topology": ZONE,
             "kueue.x-k8s.io/podset-group-name": "llm",
         }
+    assert templates(run)["Master"]["spec"]["tolerations"], "else the group could start in no GPU zone"
     assert any("Kueue" in text for text in remedy.unproved)
+    [proof] = run.fixed.proofs
+    assert "cannot be split: every placement the scheduler can choose is in one zone (zone-a or zone-b)" in proof.proved
     again = fix(run.fixed.texts["0.yaml"], TAS)
     assert again.changes == ()
 
