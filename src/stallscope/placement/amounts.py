@@ -8,6 +8,7 @@ AggregateContainerRequests; core/v1 defaults (SetDefaults_Pod, defaultPodRequest
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -82,22 +83,22 @@ def _raise_to(into: Amounts, other: Mapping[str, Fraction]) -> None:
             into[name] = amount
 
 
-def _containers_total(spec: Mapping[str, Any], bad: set[str]) -> Amounts:
+def _containers_total(containers: Iterable[Amounts], starting: Iterable[tuple[bool, Amounts]]) -> Amounts:
     """Sum of containers and sidecars, or the peak while init containers run, whichever is larger per resource."""
     total: Amounts = {}
-    for container in as_list(spec.get("containers")):
-        _add(total, _container(container, bad))
+    for own in containers:
+        _add(total, own)
     sidecars: Amounts = {}
     peak: Amounts = {}
-    for container in as_list(spec.get("initContainers")):
-        own = _container(container, bad)
-        if as_map(container).get("restartPolicy") == "Always":
+    for stays, own in starting:
+        needed = dict(own)
+        if stays:
             _add(total, own)
             _add(sidecars, own)
-            own = dict(sidecars)
+            needed = dict(sidecars)
         else:
-            _add(own, sidecars)
-        _raise_to(peak, own)
+            _add(needed, sidecars)
+        _raise_to(peak, needed)
     _raise_to(total, peak)
     return total
 
@@ -118,32 +119,47 @@ def _pod_level(spec: Mapping[str, Any], total: Amounts, bad: set[str]) -> None:
     total.update({name: amount for name, amount in requests.items() if _pod_level_supported(name)})
 
 
-def pod_requests(spec: Mapping[str, Any]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """
-    What NodeResourcesFit asks of a node for this pod spec (integers, see `whole`), and the amounts nobody can read.
-
-    Zero requests are left out: the scheduler never fails on them.
-    """
-    bad: set[str] = set()
-    total = _containers_total(spec, bad)
-    _pod_level(spec, total, bad)
-    _add(total, _listed(spec.get("overhead"), bad))
-    counted = {name: whole(name, amount) for name, amount in total.items() if amount and is_counted(name)}
-    counted.pop(PODS, None)
-    return counted, tuple(sorted(bad))
-
-
 #: util.GetNonzeroRequests: what the *scores* assume for a container that asks for nothing (100 mCPU, 200 MB).
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
 
-def scoring_requests(spec: Mapping[str, Any]) -> tuple[int, int]:
-    """CPU (milli) and memory (bytes) the scoring plugins assume, with the defaults for silent containers."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """
+    `requests`: what NodeResourcesFit asks of a node (integers, see `whole`; zero ones are left out, the scheduler never
+    fails on them). `scoring`: cpu (milli) and memory (bytes) the scores assume, with defaults for silent containers.
+    `unreadable`: amounts nobody can read.
+    """
+
+    requests: dict[str, int]
+    scoring: tuple[int, int]
+    unreadable: tuple[str, ...] = ()
+
+
+def asked_by(spec: Mapping[str, Any]) -> Asked:
+    """The resources of a pod spec."""
+    bad: set[str] = set()
+    containers = [_container(c, bad) for c in as_list(spec.get("containers"))]
+    starting = [(_stays(c), _container(c, bad)) for c in as_list(spec.get("initContainers"))]
+    total = _containers_total(containers, starting)
+    _pod_level(spec, total, bad)
+    if spec.get("overhead"):
+        _add(total, _listed(spec.get("overhead"), bad))
+    counted = {name: whole(name, amount) for name, amount in total.items() if amount and is_counted(name)}
+    counted.pop(PODS, None)
+    running = [*containers, *(own for stays, own in starting if stays)]
+    return Asked(counted, _assumed(running), tuple(sorted(bad)))
+
+
+def _stays(container: Any) -> bool:
+    """Whether an init container is a sidecar."""
+    return as_map(container).get("restartPolicy") == "Always"
+
+
+def _assumed(running: Iterable[Amounts]) -> tuple[int, int]:
     cpu = memory = 0
-    sidecars = [c for c in as_list(spec.get("initContainers")) if as_map(c).get("restartPolicy") == "Always"]
-    for container in [*as_list(spec.get("containers")), *sidecars]:
-        own = _container(container, set())
+    for own in running:
         cpu += whole(CPU, own[CPU]) if CPU in own else DEFAULT_MILLI_CPU
         memory += whole(MEMORY, own[MEMORY]) if MEMORY in own else DEFAULT_MEMORY
     return cpu, memory
@@ -168,6 +184,4 @@ def host_ports(spec: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
 
 def _long_running(spec: Mapping[str, Any]) -> Iterable[Any]:
     yield from as_list(spec.get("containers"))
-    for container in as_list(spec.get("initContainers")):
-        if as_map(container).get("restartPolicy") == "Always":
-            yield container
+    yield from (c for c in as_list(spec.get("initContainers")) if _stays(c))

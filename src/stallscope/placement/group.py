@@ -20,7 +20,7 @@ from stallscope.placement.gangs import (
     reach_with_gang,
     topology_keys,
 )
-from stallscope.placement.odds import chances
+from stallscope.placement.odds import Chances, chances
 from stallscope.placement.outcome import GroupOutcome, Placement, PodRequest
 from stallscope.placement.problem import Problem, build_problem
 from stallscope.placement.reach import Reach, locked_of, reach, worst_of
@@ -79,7 +79,7 @@ def judge_group(
 def summarise(problem: Problem, found: Reach, names: Sequence[str], sample: Problem | None, need: int = 0) -> GroupOutcome:
     """A `GroupOutcome` from what can be reached; scored runs are made on `sample`, those below `need` bind nothing."""
     sets = sorted({e.zones for e in found.ends}, key=lambda s: (len(s), sorted(s)))
-    likely, odds = chances(sample, names, need) if sample else (None, {})
+    scored = chances(sample, names, need) if sample else Chances()
     return GroupOutcome(
         zone_sets=tuple(sets),
         may_split=not found.exhaustive or any(len(s) > 1 for s in sets),
@@ -87,8 +87,9 @@ def summarise(problem: Problem, found: Reach, names: Sequence[str], sample: Prob
         must_start_whole=found.must_start_whole,
         worst=worst_of(problem, found.witnesses, names),
         locked=locked_of(found.witnesses, names),
-        likely=likely,
-        odds=odds,
+        likely=scored.likely,
+        odds=scored.odds,
+        odds_runs=scored.runs,
         infeasible=infeasible_pods(problem, names),
         unjudged=unjudged_parts(problem),
         exhaustive=found.exhaustive,

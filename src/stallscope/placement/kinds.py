@@ -69,9 +69,10 @@ def build_kinds(problem: Problem, extra_keys: frozenset[str] = frozenset()) -> t
     for state in problem.cluster.nodes:
         raw = maker.kind_of(state)
         single.append(raw)
-        for key, kind, times in maker.keyed(raw):
+        for key, only, times in maker.keyed(raw):
             if key not in found:
-                found[key], nodes[key] = kind, []
+                found[key] = raw if only is None else replace(raw, single=only, allowed=_only(only, len(raw.allowed)))
+                nodes[key] = []
             nodes[key].extend([state.index] * times)
     kinds = tuple(replace(kind, index=i, nodes=tuple(nodes[key])) for i, (key, kind) in enumerate(found.items()))
     return kinds, tuple(single)
@@ -132,8 +133,8 @@ class _Maker:
             )
         return self.clashes[keyed]
 
-    def keyed(self, kind: Kind) -> list[tuple[Hashable, Kind, int]]:
-        """The node's kind, or the kinds of its slots, with a key equal for nodes that are alike."""
+    def keyed(self, kind: Kind) -> list[tuple[Hashable, int | None, int]]:
+        """``(key equal for nodes that are alike, class of a split node's slot or None, how many)``."""
         place = (kind.zone, tuple(kind.domains.items()), kind.keyed, kind.eligible, kind.own, kind.near)
         memo = (kind.allowed, kind.free, kind.clash, kind.caps)
         if memo not in self.capacity:
@@ -142,12 +143,10 @@ class _Maker:
                 self.capacity[memo] = _capacity_key(self.problem, kind)
         room = self.capacity[memo]
         if isinstance(room, _Slots):
-            return [
-                ((place, c), replace(kind, single=c, allowed=_only(c, len(kind.allowed))), count)
-                for c, count in enumerate(room.counts)
-                if count
+            return [((place, c, True), c, count) for c, count in enumerate(room.counts) if count] or [
+                ((place, kind.allowed), None, 1)
             ]
-        return [((place, kind.allowed, kind.clash, kind.caps, room), kind, 1)]
+        return [((place, kind.allowed, kind.clash, kind.caps, room), None, 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from stallscope.model.topology import HOSTNAME
 from stallscope.placement.amounts import CPU, MEMORY
@@ -44,18 +44,27 @@ class _Run:
     fitting: list[set[int]] = field(default_factory=list)
 
     def start(self) -> None:
-        problem = self.stage.problem
-        self.content = [problem.empty] * len(self.stage.place_of)
-        self.fitting = [set() for _ in problem.classes]
-        for node in range(len(self.stage.place_of)):
-            self._enter(node)
+        """Every node empty of the job, scores taken from the stage."""
+        stage, empty = self.stage, self.stage.problem.empty
+        self.content = [empty] * len(stage.place_of)
+        for place in stage.place_of:
+            self.counts[place, empty] = self.counts.get((place, empty), 0) + 1
+        for chosen, scores in enumerate(stage.scores):
+            fits = [node for node, score in enumerate(scores) if score is not None]
+            self.fitting.append(set(fits))
+            for node in fits:
+                where = ((stage.place_of[node], empty), chosen)
+                self.heaps.setdefault(where, []).append((-(scores[node] or 0), self.ranks[node], node))
+        for where, heap in self.heaps.items():
+            self.room[where] = len(heap)
+            heapify(heap)
 
     def _enter(self, node: int) -> None:
         """Put a node into the cell its content makes it belong to, with its score for every class that fits."""
         problem = self.stage.problem
         key = (self.stage.place_of[node], self.content[node])
         self.counts[key] = self.counts.get(key, 0) + 1
-        extra = self.extra.get(node, (0, 0, 0, 0))
+        extra = self.extra[node]
         for chosen in problem.classes:
             if problem.fits(problem.single[node], self.content[node], chosen.index):
                 score = resource_score(chosen.spec, problem.cluster.nodes[node], extra)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from stallscope.placement.likely import run_once
 from stallscope.placement.outcome import Placement
@@ -18,13 +19,22 @@ MOST_RUNS = 12
 WORK = 400_000
 
 
-def chances(problem: Problem, names: Sequence[str], need: int = 0) -> tuple[Placement | None, dict[str, float]]:
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """`likely`: the zone-interleaved model's first outcome. `odds`: model -> share of its `runs` that split."""
+
+    likely: Placement | None = None
+    odds: Mapping[str, float] = field(default_factory=dict)
+    runs: int = 0
+
+
+def chances(problem: Problem, names: Sequence[str], need: int = 0) -> Chances:
     """
-    The zone-interleaved model's first outcome, and the share of runs with counted pods in two zones or more. Runs that
-    bind fewer than `need` pods (a gang) count as nothing bound.
+    Seeded runs of the scored model; a run splits when its counted pods use two zones or more. Runs that bind fewer than
+    `need` pods (a gang) count as nothing bound.
     """
     if not names or not problem.cluster.nodes:
-        return None, {}
+        return Chances()
     stage = set_stage(problem)
     nodes = [n.node for n in problem.cluster.nodes]
     runs = max(1, min(MOST_RUNS, WORK // (len(names) * len(nodes))))
@@ -39,4 +49,4 @@ def chances(problem: Problem, names: Sequence[str], need: int = 0) -> tuple[Plac
             likely = likely or placement
             split += len(zones_used(problem, placement, names)) > 1
         odds[model] = split / runs
-    return likely, odds
+    return Chances(likely, odds, runs)

@@ -37,7 +37,8 @@ class GroupOutcome:
     `must_start_whole`: some/every outcome binds all pods. "May" follows every feasible choice, whatever the scores say,
     hence errs on the side of "yes"; "must" and "cannot" hold for every order of retries and every tie.
     `worst` is the adversarial witness (most zones, ranks interleaved), `locked` an outcome with Pending pods if one
-    is reachable, `likely` the zone-interleaved tie model's outcome. `odds` = model name -> share of split outcomes.
+    is reachable, `likely` the zone-interleaved tie model's outcome. `odds` = model name -> share of split
+    outcomes among `odds_runs` seeded runs of the scored model: a few runs, no exact probability.
     `exhaustive` is false when the search was cut: then nothing is claimed impossible.
     """
 
@@ -49,6 +50,7 @@ class GroupOutcome:
     locked: Placement | None = None
     likely: Placement | None = None
     odds: Mapping[str, float] = field(default_factory=dict)
+    odds_runs: int = 0
     infeasible: Mapping[str, Feasibility] = field(default_factory=dict)
     unjudged: tuple[str, ...] = ()
     exhaustive: bool = True

@@ -8,7 +8,7 @@ from typing import Any
 
 from stallscope.model.kube import DEFAULT_NAMESPACE
 from stallscope.model.source import as_list, as_map, as_str, as_str_map, dig
-from stallscope.placement.amounts import host_ports, pod_requests, scoring_requests
+from stallscope.placement.amounts import asked_by, host_ports
 from stallscope.placement.terms import (
     AffinityTerm,
     RequiredNodes,
@@ -80,15 +80,15 @@ def compile_pod(body: Mapping[str, Any], namespace: str = DEFAULT_NAMESPACE) -> 
     spec = as_map(body.get("spec"))
     where = as_str(dig(body, "metadata", "namespace")) or namespace
     labels = as_str_map(dig(body, "metadata", "labels"))
-    requests, unreadable = pod_requests(spec)
+    asked = asked_by(spec)
     tolerations = parse_tolerations(spec)
     spread = as_list(spec.get("topologySpreadConstraints"))
     return PodSpec(
         name=as_str(dig(body, "metadata", "name")),
         namespace=where,
         labels=labels,
-        requests=requests,
-        scoring=scoring_requests(spec),
+        requests=asked.requests,
+        scoring=asked.scoring,
         tolerations=tolerations,
         node_name=as_str(spec.get("nodeName")),
         nodes=parse_required_nodes(spec),
@@ -104,22 +104,22 @@ def compile_pod(body: Mapping[str, Any], namespace: str = DEFAULT_NAMESPACE) -> 
         priority=as_int(spec.get("priority"), 0),
         may_preempt=spec.get("preemptionPolicy") != "Never",
         terminating=dig(body, "metadata", "deletionTimestamp") is not None,
-        unjudged=unreadable + _not_modelled(spec, tolerations),
+        unjudged=asked.unreadable + _not_modelled(spec, tolerations),
     )
 
 
 def compile_bound(body: Mapping[str, Any], *, home: str, namespace: str, name: str, labels: Mapping[str, str]) -> BoundSpec:
     """Parse a pod that is already bound to node `home`."""
     spec = as_map(body.get("spec"))
-    requests, _ = pod_requests(spec)
+    asked = asked_by(spec)
     has_affinity = bool(spec.get("affinity"))
     return BoundSpec(
         name=name,
         namespace=namespace,
         home=home,
         labels=labels,
-        requests=requests,
-        scoring=scoring_requests(spec),
+        requests=asked.requests,
+        scoring=asked.scoring,
         ports=host_ports(spec),
         anti_affinity=parse_required_terms(spec, "podAntiAffinity", namespace, labels) if has_affinity else (),
         preferred=_preferred(spec, namespace, labels) if has_affinity else (),

@@ -24,16 +24,21 @@ TAINT_WEIGHT, NODE_AFFINITY_WEIGHT, SPREAD_WEIGHT, POD_AFFINITY_WEIGHT = 3, 2, 2
 HARD_WEIGHT = 1
 
 
-def least_allocated(total: Sequence[int], used: Sequence[int]) -> int:
+def least_allocated(total: tuple[int, int], used: tuple[int, int]) -> int:
     """Mean over cpu and memory of the free share, in whole percent; `used` includes the pod."""
-    shares = [(t - u) * TOP // t if u <= t else 0 for t, u in zip(total, used, strict=True) if t]
-    return sum(shares) // len(shares) if shares else 0
+    score = weights = 0
+    for have, want in zip(total, used, strict=True):
+        if have:
+            weights += 1
+            score += (have - want) * TOP // have if want <= have else 0
+    return score // weights if weights else 0
 
 
-def balanced_allocation(total: Sequence[int], used: Sequence[int]) -> int:
-    """100 minus half the distance between the cpu and memory shares."""
-    shares = [min(u / t, 1.0) for t, u in zip(total, used, strict=True) if t]
-    return int((1 - abs(shares[0] - shares[1]) / 2) * TOP) if len(shares) == 2 else TOP
+def balanced_allocation(total: tuple[int, int], used: tuple[int, int]) -> int:
+    """100 minus half the distance between the cpu and memory shares; one resource alone is balanced."""
+    if not total[0] or not total[1]:
+        return TOP
+    return int((1 - abs(min(used[0] / total[0], 1.0) - min(used[1] / total[1], 1.0)) / 2) * TOP)
 
 
 def resource_score(pod: PodSpec, state: NodeState, extra: Sequence[int]) -> int:
@@ -42,12 +47,12 @@ def resource_score(pod: PodSpec, state: NodeState, extra: Sequence[int]) -> int:
     scores assume them (`PodSpec.scoring`).
     """
     total = (state.total.get(CPU, 0), state.total.get(MEMORY, 0))
-    own = (pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0))
-    assumed = [state.scoring[i] + extra[2 + i] + pod.scoring[i] for i in (0, 1)]
-    score = least_allocated(total, assumed)
-    if any(own):
-        asked = (state.used.get(CPU, 0) + extra[0] + own[0], state.used.get(MEMORY, 0) + extra[1] + own[1])
-        score += balanced_allocation(total, asked)
+    cpu, memory = pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+    assumed, more = state.scoring, pod.scoring
+    score = least_allocated(total, (assumed[0] + extra[2] + more[0], assumed[1] + extra[3] + more[1]))
+    if cpu or memory:
+        used = state.used
+        score += balanced_allocation(total, (used.get(CPU, 0) + extra[0] + cpu, used.get(MEMORY, 0) + extra[1] + memory))
     return score
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from stallscope.model.topology import HOSTNAME
 from stallscope.placement.filters.spread import count_matching, is_eligible
 from stallscope.placement.problem import Kind, Problem
-from stallscope.placement.scoring import HARD_WEIGHT, node_preference, soft_taints
+from stallscope.placement.scoring import HARD_WEIGHT, node_preference, resource_score, soft_taints
 from stallscope.placement.terms import SpreadConstraint
 
 Pair = tuple[str, str]
@@ -30,7 +30,8 @@ class Stage:
     """
     What every run of one problem shares. `places` are kinds without their room; `place_of[node]`; `liking[c][place]` is
     (preferred node affinity, soft taints); `soft[c]`; `pull[c][d]` what a placed pod of d is worth to c, per key;
-    `pull_base[c]` the same of bound pods, per domain; `keys` are the topology keys scores look at.
+    `pull_base[c]` the same of bound pods, per domain; `scores[c][node]` the resource scores of the empty job, None where the
+    class does not fit; `values[place]` domains of the keys that scores look at.
     """
 
     problem: Problem
@@ -40,6 +41,7 @@ class Stage:
     soft: tuple[tuple[Soft, ...], ...]
     pull: tuple[tuple[tuple[KeyWeight, ...], ...], ...]
     pull_base: tuple[dict[Pair, int], ...]
+    scores: tuple[tuple[int | None, ...], ...]
 
 
 def set_stage(problem: Problem) -> Stage:
@@ -90,6 +92,7 @@ def set_stage(problem: Problem) -> Stage:
         soft=soft,
         pull=pull,
         pull_base=pull_base,
+        scores=tuple(_first_scores(problem, c) for c in range(len(classes))),
     )
 
 
@@ -141,3 +144,11 @@ def _pull_base(problem: Problem, chosen: int) -> dict[Pair, int]:
                     pair = (wanted.term.topology_key, value)
                     found[pair] = found.get(pair, 0) + wanted.weight
     return found
+
+
+def _first_scores(problem: Problem, chosen: int) -> tuple[int | None, ...]:
+    spec = problem.classes[chosen].spec
+    return tuple(
+        resource_score(spec, state, (0, 0, 0, 0)) if problem.fits(kind, problem.empty, chosen) else None
+        for state, kind in zip(problem.cluster.nodes, problem.single, strict=True)
+    )
