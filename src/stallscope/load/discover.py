@@ -69,11 +69,24 @@ def _missing(text: str, path: Path) -> LoadError:
     if path.is_symlink():
         return LoadError(f"{text}: a symbolic link to nothing", hint="check where it points")
     parent = path.parent
-    if parent.is_dir():
-        hint = f"{parent} exists, {path.name} is not in it"
-    else:
-        hint = f"the directory {parent} does not exist either"
+    where = "the current directory" if parent == Path() else str(parent)
+    if not parent.is_dir():
+        return LoadError(f"{text}: no such file or directory", hint=f"{where} does not exist either")
+    similar = _similar(path)
+    hint = f"did you mean {similar}?" if similar else f"there is no {path.name} in {where}"
     return LoadError(f"{text}: no such file or directory", hint=hint)
+
+
+def _similar(path: Path) -> str:
+    """What stands beside the missing file under nearly the same name."""
+    from difflib import get_close_matches
+
+    try:
+        names = [entry.name for entry in os.scandir(path.parent)]
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, names[:5000], n=1, cutoff=0.75)
+    return str(path.parent / close[0]) if close else ""
 
 
 def _walk(top: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from stallscope.errors import LoadError
 from stallscope.load.discover import discover
 
 
-def tree(root: Path, *files: str, **texts: str) -> Path:
+def tree(root: Path, *files: str) -> Path:
     for name in files:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,12 +118,14 @@ def test_empty_directories_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "message", "hint"),
     [
-        ("gone.yaml", "no such file or directory", "exists, gone.yaml is not in it"),
+        ("gone.yaml", "no such file or directory", "there is no gone.yaml in"),
+        ("jbo.yaml", "no such file or directory", "job.yaml?"),
         ("no/such/x.yaml", "no such file or directory", "does not exist either"),
         ("dangling", "a symbolic link to nothing", "where it points"),
     ],
 )
 def test_missing_paths(tmp_path: Path, path: str, message: str, hint: str) -> None:
+    tree(tmp_path, "job.yaml")
     (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
     with pytest.raises(LoadError) as caught:
         discover([str(tmp_path / path)])
