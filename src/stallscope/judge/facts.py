@@ -35,18 +35,17 @@ def complete(facts: ClusterFacts, objects: Sequence[KubeObject]) -> ClusterFacts
     return found
 
 
-def namespace_labels(objects: Sequence[KubeObject], facts: ClusterFacts, used: Sequence[str]) -> dict[str, dict[str, str]]:
+def namespace_labels(objects: Sequence[KubeObject], facts: ClusterFacts) -> dict[str, dict[str, str]]:
     """
-    Labels of every namespace: those of Namespace objects and of `facts`, and always the API server's own
-    ``kubernetes.io/metadata.name`` (set on every namespace since 1.21). `used` are namespaces that must appear.
+    Labels of the namespaces that are *known*: those of Namespace objects and of `facts`. A namespace left out is one whose
+    labels nobody stated, so a selector on them stays unjudged; the engine itself adds the API server's own
+    ``kubernetes.io/metadata.name``.
     """
-    labels: dict[str, dict[str, str]] = {name: {} for name in (*used, "kube-system", "default")}
-    for name, pairs in facts.namespace_labels:
-        labels[name] = dict(pairs)
+    labels = {name: dict(pairs) for name, pairs in facts.namespace_labels}
     for item in objects:
         if item.kind == "Namespace" and item.api_version == "v1" and item.name:
             labels[item.name] = dict(item.labels)
-    return {name: {"kubernetes.io/metadata.name": name, **own} for name, own in labels.items()}
+    return labels
 
 
 def _kubelet(node: KubeObject) -> str:

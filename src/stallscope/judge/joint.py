@@ -50,8 +50,7 @@ def _generated(jobs: Sequence[TrainingJob]) -> tuple[KubeObject, ...]:
 
 
 def _compile(objects: Sequence[KubeObject], facts: ClusterFacts, inputs: Inputs) -> PolicySet:
-    used = sorted({job.namespace for job in inputs.jobs})
-    labels = namespace_labels(objects, facts, used)
+    labels = namespace_labels(objects, facts)
     if inputs.topology:
         labels = {**{n: dict(own) for n, own in inputs.topology.namespaces.items()}, **labels}
     options = EngineOptions(

@@ -10,7 +10,7 @@ import pytest
 from stallscope.analysis import analyse
 from stallscope.judge.ask import ask
 from stallscope.judge.compare import compare
-from stallscope.judge.facts import complete, namespace_labels, parse_version
+from stallscope.judge.facts import complete, parse_version
 from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.judge.result import Answer
 from stallscope.load.inputs import LoadRequest, load_inputs
@@ -131,9 +131,29 @@ def test_facts_come_from_the_snapshot_unless_stated():
     assert parse_version("nothing") == ()
 
 
-def test_every_namespace_has_the_name_label_of_the_api_server():
-    labels = namespace_labels([], ClusterFacts(), ["train"])
-    assert labels["train"] == {"kubernetes.io/metadata.name": "train"}
+def test_labels_of_a_namespace_nobody_described_stay_unknown(tmp_path):
+    """Only the API server's own name label is certain; `team` may or may not be there."""
+    job = (INCIDENT / "job.yaml").read_text()
+    template = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {{name: p, namespace: train}}
+spec:
+  podSelector: {{}}
+  ingress:
+    - from: [{{namespaceSelector: {{matchLabels: {{{label}}}}}}}]
+"""
+
+    def collective(label, namespace=""):
+        (tmp_path / "all.yaml").write_text(job + "---" + template.format(label=label) + namespace)
+        (judged,) = analyse(load_inputs(LoadRequest(paths=(str(tmp_path),)))).judgement.jobs
+        return {f.verdict.outcome for f in judged.flows if f.flow.kind is FlowKind.COLLECTIVE}
+
+    described = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: train, labels: {team: web}}\n"
+    assert collective("kubernetes.io/metadata.name: train") == {Outcome.ALLOWED}
+    assert collective("team: ml") == {Outcome.UNJUDGED}
+    assert collective("team: ml", described) == {Outcome.DENIED}
+    assert collective("team: web", described) == {Outcome.ALLOWED}
 
 
 def test_renaming_ranks_changes_no_verdict(incident):
