@@ -11,34 +11,55 @@ from stallscope.model.labels import parse_selector
 from stallscope.model.source import as_list, as_str, dig
 from stallscope.model.topology import Node
 
-_DEEP = 16
+_DEEP = 32  # levels; a fabric has three or four
 _LONG = 256  # a pattern longer than this is nobody's node name
 
 
 def highest_zonal_tier(hypernodes: Sequence[KubeObject], nodes: Sequence[Node]) -> int | None:
-    """The highest tier of which every HyperNode has nodes, all in one zone; None when there is none."""
-    by_name = {h.name: h for h in hypernodes}
-    zones: dict[int, list[set[str]]] = {}
+    """The highest tier of which every HyperNode is fully known and lies in one zone; None when there is none."""
+    tree = _Tree(hypernodes, nodes)
+    good: dict[int, bool] = {}
     for item in hypernodes:
         tier = item.get("spec", "tier")
         if isinstance(tier, int) and not isinstance(tier, bool):
-            zones.setdefault(tier, []).append({n.zone for n in _leaves(item, by_name, nodes, 0)})
-    good = [tier for tier, found in zones.items() if all(len(z) == 1 and "" not in z for z in found)]
-    return max(good, default=None)
+            zones = tree.zones(item)
+            good[tier] = good.get(tier, True) and zones is not None and len(zones) == 1 and "" not in zones
+    return max((tier for tier, zonal in good.items() if zonal), default=None)
 
 
-def _leaves(item: KubeObject, by_name: Mapping[str, KubeObject], nodes: Sequence[Node], depth: int) -> list[Node]:
-    found: list[Node] = []
-    if depth > _DEEP:
-        return found
-    for member in as_list(item.get("spec", "members")):
-        if as_str(dig(member, "type")) == "Node":
-            found += [n for n in nodes if _matches(dig(member, "selector"), n.name, n.labels)]
-        else:
-            for other in by_name.values():
-                if other.name != item.name and _matches(dig(member, "selector"), other.name, other.labels):
-                    found += _leaves(other, by_name, nodes, depth + 1)
-    return found
+class _Tree:
+    """HyperNodes by name. `zones` is worked out once each; None where a member is not in the input or a cycle closes."""
+
+    def __init__(self, hypernodes: Sequence[KubeObject], nodes: Sequence[Node]) -> None:
+        self._all = hypernodes
+        self._nodes = nodes
+        self._known: dict[str, frozenset[str] | None] = {}
+        self._depth = 0
+
+    def zones(self, item: KubeObject) -> frozenset[str] | None:
+        if item.name not in self._known:
+            self._known[item.name] = None  # what a cycle finds
+            self._depth += 1
+            self._known[item.name] = self._zones(item) if self._depth < _DEEP else None
+            self._depth -= 1
+        return self._known[item.name]
+
+    def _zones(self, item: KubeObject) -> frozenset[str] | None:
+        found: set[str] = set()
+        for member in as_list(item.get("spec", "members")):
+            selector = dig(member, "selector")
+            if as_str(dig(member, "type")) == "Node":
+                parts = [frozenset({n.zone}) for n in self._nodes if _matches(selector, n.name, n.labels)]
+            else:
+                below = [h for h in self._all if _matches(selector, h.name, h.labels)]
+                inner = [self.zones(h) for h in below]
+                if any(z is None for z in inner):
+                    return None
+                parts = [z for z in inner if z is not None]
+            if not parts:
+                return None
+            found.update(*parts)
+        return frozenset(found) if found else None
 
 
 def _matches(selector: Any, name: str, labels: Mapping[str, str]) -> bool:

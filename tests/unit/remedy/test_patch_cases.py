@@ -340,7 +340,8 @@ CASES = [
         "two operations build one new mapping",
         "spec:\n  a: 1\n",
         [add("spec|affinity|podAffinity|required", {"k": 1}), add("spec|affinity|nodeAffinity|terms", {"k": 2})],
-        "spec:\n  a: 1\n  affinity:\n    podAffinity:\n      required:\n      - k: 1\n    nodeAffinity:\n      terms:\n      - k: 2\n",
+        "spec:\n  a: 1\n  affinity:\n    podAffinity:\n      required:\n      - k: 1\n"
+        "    nodeAffinity:\n      terms:\n      - k: 2\n",
     ),
     Case(
         "an equal value is left alone",
