@@ -11,12 +11,15 @@ from stallscope.model.labels import parse_selector
 from stallscope.model.source import as_list, as_str, dig
 from stallscope.model.topology import Node
 
+_MANY = 2000  # HyperNodes; selectors by pattern are tried on each
 _DEEP = 32  # levels; a fabric has three or four
 _LONG = 256  # a pattern longer than this is nobody's node name
 
 
 def highest_zonal_tier(hypernodes: Sequence[KubeObject], nodes: Sequence[Node]) -> int | None:
     """The highest tier of which every HyperNode is fully known and lies in one zone; None when there is none."""
+    if len(hypernodes) > _MANY:
+        return None
     tree = _Tree(hypernodes, nodes)
     good: dict[int, bool] = {}
     for item in hypernodes:
@@ -32,6 +35,7 @@ class _Tree:
 
     def __init__(self, hypernodes: Sequence[KubeObject], nodes: Sequence[Node]) -> None:
         self._all = hypernodes
+        self._by_name = {h.name: h for h in hypernodes}
         self._nodes = nodes
         self._known: dict[str, frozenset[str] | None] = {}
         self._depth = 0
@@ -51,7 +55,7 @@ class _Tree:
             if as_str(dig(member, "type")) == "Node":
                 parts = [frozenset({n.zone}) for n in self._nodes if _matches(selector, n.name, n.labels)]
             else:
-                below = [h for h in self._all if _matches(selector, h.name, h.labels)]
+                below = self._chosen(selector)
                 inner = [self.zones(h) for h in below]
                 if any(z is None for z in inner):
                     return None
@@ -60,6 +64,12 @@ class _Tree:
                 return None
             found.update(*parts)
         return frozenset(found) if found else None
+
+    def _chosen(self, selector: Any) -> list[KubeObject]:
+        exact = as_str(dig(selector, "exactMatch", "name"))
+        if exact:
+            return [self._by_name[exact]] if exact in self._by_name else []
+        return [h for h in self._all if _matches(selector, h.name, h.labels)]
 
 
 def _matches(selector: Any, name: str, labels: Mapping[str, str]) -> bool:
