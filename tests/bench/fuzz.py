@@ -1,7 +1,7 @@
 """
-Mutated manifests through the whole pipeline: text -> load -> judge and rules. No traceback, memory bounded.
+Mutated manifests through the whole pipeline: text -> load -> judge and rules (-> fix). No traceback, memory bounded.
 
-    python tests/bench/fuzz.py [--inputs 10000] [--seed 1] [--only INDEX] [--depth load|analyse]
+    python tests/bench/fuzz.py [--inputs 10000] [--seed 1] [--only INDEX] [--depth load|analyse|fix]
 
 Seeds are the repository's examples and, where it lies beside the repository, the corpus of real manifests. A quarter of the
 mutations change the text (bytes, lines, indentation), the rest the tree (a value of another type, somewhere). The same seed
@@ -26,8 +26,10 @@ import yaml
 
 from stallscope.analysis import analyse
 from stallscope.errors import StallscopeError
-from stallscope.load.inputs import LoadRequest, load_text
+from stallscope.load.inputs import load_text
 from stallscope.load.stream import parse_stream
+from stallscope.remedy.model import Choices
+from stallscope.remedy.rounds import fix
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -204,11 +206,23 @@ def make(index: int, seed: int, sources: list[tuple[str, str]]) -> tuple[str, st
 
 
 def run(text: str, depth: str) -> Counter[str]:
-    inputs = load_text({"fuzz.yaml": text, "job.yaml": JOB, "nodes.yaml": NODES, "policies.yaml": POLICIES}, LoadRequest())
+    texts = {"fuzz.yaml": text, "job.yaml": JOB, "nodes.yaml": NODES, "policies.yaml": POLICIES}
+    inputs = load_text(texts)
     counts = Counter({"objects": len(inputs.objects), "jobs": len(inputs.jobs), "problems": len(inputs.problems)})
-    if depth == "analyse":
-        counts["findings"] = len(analyse(inputs).findings)
+    if depth == "load":
+        return counts
+    analysis = analyse(inputs)
+    counts["findings"] = len(analysis.findings)
+    if depth == "fix" and analysis.findings:
+        fixed = fix(texts, analysis, lambda now: analyse(load_text(now)), parse, Choices())
+        counts["remedies"] = len(fixed.remedies)
     return counts
+
+
+def parse(text: str) -> list[Any]:
+    """Documents by index, None for unreadable ones."""
+    values = {d.index: d.value for d in parse_stream(text)[0]}
+    return [values.get(i) for i in range(max(values, default=-1) + 1)]
 
 
 def signature(error: BaseException) -> str:
@@ -222,7 +236,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="print this one input, and run it")
-    parser.add_argument("--depth", choices=["load", "analyse"], default="analyse")
+    parser.add_argument("--depth", choices=["load", "analyse", "fix"], default="analyse")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sources = seeds()
