@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 
 from stallscope.model.source import Span
 
@@ -13,13 +12,12 @@ _PRINTABLE = bytes([0x09, 0x0A, 0x0D, *range(0x20, 0x7F)])
 _NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
 class NotText(Exception):
-    """The bytes are no text: what is wrong, what to do, and where."""
+    """The bytes are no text: `message` says what is wrong, `hint` what to do, `span` where."""
 
-    message: str
-    hint: str
-    span: Span
+    def __init__(self, message: str, hint: str, span: Span) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.span = message, hint, span
 
 
 def decode(data: bytes) -> str:
