@@ -9,12 +9,12 @@ from typing import Any
 
 from stallscope.errors import LoadError, NothingToCheck
 from stallscope.judge.inputs import ClusterFacts, Inputs, Problem, ProblemKind
-from stallscope.load.discover import Found, Source, discover
+from stallscope.load.discover import STDIN, Found, Source, discover
 from stallscope.load.files import read_source
 from stallscope.load.kinds.expand import expand
 from stallscope.load.kustomize import patch_files
 from stallscope.load.limits import Limits
-from stallscope.load.objects import duplicates, objects_from
+from stallscope.load.objects import duplicates, objects_from, superseded_out
 from stallscope.load.stream import Document, parse_stream
 from stallscope.load.topology import namespaces_of, topology_from
 from stallscope.model.kube import DEFAULT_NAMESPACE, KubeObject
@@ -83,7 +83,7 @@ def load_text(files: Mapping[str, str], request: LoadRequest | None = None, *, t
     else of the request's node files, else of the texts.
     """
     request = request or LoadRequest()
-    named = frozenset(request.paths or files)
+    named = frozenset(request.stdin_name if p == STDIN else p for p in request.paths) or frozenset(files)
     return _assemble(files, named, request, [], len(files), topology)
 
 
@@ -121,6 +121,7 @@ def _assemble(
 ) -> Inputs:
     documents, found = _documents(texts, named, request.limits)
     objects, wrong = objects_from(documents, namespace=request.namespace)
+    objects = superseded_out(objects)
     jobs, unusable = expand(objects, parse=_parse_block)
     topology = topology or _topology_of_files(request) or topology_from(objects)
     namespaces = {**(topology.namespaces if topology else {}), **namespaces_of(objects)}

@@ -16,6 +16,7 @@ from stallscope.model.source import Location, Route, as_str, as_str_map, dig, sp
 _TOOL_GROUPS = frozenset({"kustomize.config.k8s.io", "kubeadm.k8s.io", "kubelet.config.k8s.io", "kubeproxy.config.k8s.io"})
 _LOCAL = "config.kubernetes.io/local-config"
 _DEPTH = 8  # a List in a List in a List …
+Identity = tuple[str, str, str, str]  # group, kind, namespace, name
 _SAID = 50  # problems told of one document or of one sort; a broken dump has thousands of the same
 
 
@@ -33,20 +34,28 @@ def objects_from(
     return tuple(collector.objects), tuple(collector.problems)
 
 
+def superseded_out(objects: tuple[KubeObject, ...]) -> tuple[KubeObject, ...]:
+    """
+    `objects` without those of a cluster (they carry a uid) that a manifest among them would replace: manifests given
+    together with a snapshot are judged as if they were applied to it.
+    """
+    manifests = {_identity(o) for o in objects if not o.get("metadata", "uid")}
+    return tuple(o for o in objects if not o.get("metadata", "uid") or _identity(o) not in manifests)
+
+
 def duplicates(objects: Iterable[KubeObject]) -> tuple[Problem, ...]:
     """
     One problem for each object whose kind, namespace and name an earlier one has: applied together, the last wins. No more
     than a screen of them.
     """
-    seen: dict[tuple[str, str, str, str], KubeObject] = {}
+    seen: dict[Identity, KubeObject] = {}
     problems: list[Problem] = []
     for item in objects:
         if len(problems) == _SAID:
             break
         if not item.get("metadata", "name"):  # generateName makes another name each time
             continue
-        identity = (item.group, item.kind, item.namespace, item.name)
-        first = seen.setdefault(identity, item)
+        first = seen.setdefault(_identity(item), item)
         if first is not item:
             problems.append(
                 Problem(
@@ -58,6 +67,10 @@ def duplicates(objects: Iterable[KubeObject]) -> tuple[Problem, ...]:
                 )
             )
     return tuple(problems)
+
+
+def _identity(item: KubeObject) -> Identity:
+    return item.group, item.kind, item.namespace, item.name
 
 
 class _Collector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stallscope.judge.inputs import Problem, ProblemKind
-from stallscope.load.objects import duplicates, objects_from
+from stallscope.load.objects import duplicates, objects_from, superseded_out
 from stallscope.load.stream import parse_stream
 from stallscope.model.kube import KubeObject
 
@@ -199,3 +199,13 @@ def test_duplicates_name_both_places() -> None:
 def test_generated_names_are_no_duplicates() -> None:
     text = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: run-}\n" * 2
     assert duplicates(objects_of(text)[0]) == ()
+
+
+def test_a_manifest_replaces_the_object_of_the_snapshot() -> None:
+    pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, uid: %s, labels: {from: %s}}\n"
+    text = pod % ("a", "5f1", "cluster") + pod % ("a", "''", "file") + pod % ("b", "5f2", "cluster")
+    items, problems = objects_of(text)
+    assert problems == ()
+    kept = superseded_out(items)
+    assert [(o.name, o.labels["from"]) for o in kept] == [("a", "file"), ("b", "cluster")]
+    assert duplicates(kept) == ()
