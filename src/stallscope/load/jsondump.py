@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import chain
-from json.decoder import JSONDecoder
 from typing import Any
 
 from stallscope.load.scalars import resolve_plain
@@ -55,6 +54,8 @@ def read_json(text: str, places: Places, depth: int, locate: Locate) -> list[tup
 class _JsonReader:
     def __init__(self, text: str, places: Places, locate: Locate) -> None:
         self.text, self.places, self.locate = text, places, locate
+        from json.decoder import JSONDecoder  # here: most runs never need it
+
         decoder = JSONDecoder(parse_float=resolve_plain, parse_int=_integer, parse_constant=_refuse)
         self._value = decoder.raw_decode
 
