@@ -63,6 +63,15 @@ CLEAN_WORD = "clean"
     "--max-idle", type=click.FloatRange(0, 100), default=None, metavar="PERCENT", help="Fail above this idle share."
 )
 @click.option("--require-reachable", is_flag=True, help="Fail when a connect between the job's pods is blocked.")
+@click.option(
+    "--backend", type=click.Choice(["pocket", "kind", "current"]), default="pocket", show_default=True,
+    help="Where: on this machine, on a kind cluster (applies the input's policies), or under the policies of a cluster.",
+)  # fmt: skip
+@click.option("--context", metavar="NAME", default="", help="kubectl context of --backend.")
+@click.option("--image", metavar="IMAGE", default="", help="Probe image of --backend; else Kubernetes' own test image.")
+@click.option(
+    "--write-kind", metavar="FILE", default="", help="Write a kind config with the input's zones and taints; stop."
+)
 @click.option("--named", is_flag=True, help="Name the namespaces, so that `ip netns exec` enters them (root).")
 @color_option
 @quiet_option
@@ -84,6 +93,10 @@ def command(
     built_in: bool,
     max_idle: float | None,
     require_reachable: bool,
+    backend: str,
+    context: str,
+    image: str,
+    write_kind: str,
     named: bool,
     color: str,
     quiet: bool,
@@ -113,6 +126,19 @@ def command(
     parse_faults(faults)
     paths, words = _split_command(options, command_line)
     judgement, judged = _judge(options, paths, job_name)
+    if write_kind:
+        from stallscope.cli import rehearse_cluster
+
+        rehearse_cluster.write_kind(write_kind, judgement.topology)
+        return exitcodes.CLEAN
+    tell = say if not (quiet or no_progress) else _silent
+    look = look_for_stdout(color, ctx.find_root().command_path)
+    if backend != "pocket":
+        from stallscope.cli.rehearse_cluster import rehearse_cluster as on_cluster
+
+        found = on_cluster(backend, context, judgement, judged, ranks=ranks, image=image, say=tell)
+        emit_views(outputs, views(found, color=look.color, width=look.width))
+        return exit_code(found, max_idle=None, require_reachable=require_reachable)
     scenes, said = _scenes(options, paths, judgement, judged, which, placement, ranks)
     if prices.overlap:
         said += ("the lab hides no communication behind compute: --overlap is for the model of `check`",)
@@ -129,8 +155,7 @@ def command(
         named=named,
         said=said,
     )
-    report = rehearse(request, say if not (quiet or no_progress) else _silent)
-    look = look_for_stdout(color, ctx.find_root().command_path)
+    report = rehearse(request, tell)
     emit_views(outputs, views(report, color=look.color, width=look.width))
     return exit_code(report, max_idle=max_idle, require_reachable=require_reachable)
 

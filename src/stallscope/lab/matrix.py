@@ -67,7 +67,7 @@ def reachability(stage: Stage) -> tuple[EdgeResult, ...]:
                 judged=verdict.outcome,
                 measured=reached.value,
                 agrees=agrees(verdict.outcome, reached),
-                reason=_reason(stage.cast, probe, verdict),
+                reason=reason(verdict, stage.cast.endpoints[source], stage.cast.endpoints[destination]),
             )
         )
     return tuple(results)
@@ -85,13 +85,14 @@ def _verdict(cast: Cast, probe: Probe, segments: Segments) -> Verdict:
     return segments(cast.endpoints[source], cast.endpoints[destination], PortRange(port, port))[0][1]
 
 
-def _reason(cast: Cast, probe: Probe, verdict: Verdict) -> str:
+def reason(verdict: Verdict, source: Endpoint, destination: Endpoint) -> str:
+    """The deciding rule of a denial with its place, the missing fact of an unjudged edge; empty when allowed."""
     if verdict.outcome is Outcome.ALLOWED:
         return ""
     if verdict.outcome is not Outcome.DENIED:
         return verdict.reason or verdict.deciding.reason
     side = verdict.deciding
-    return why(side, cast.endpoints[probe[0] if side.direction is Direction.EGRESS else probe[1]])
+    return why(side, source if side.direction is Direction.EGRESS else destination)
 
 
 def drop_results(cluster: PocketCluster, stage: Stage) -> tuple[DropResult, ...]:

@@ -96,7 +96,8 @@ class PocketCluster:
 
 def build(spec: LabSpec, *, mtu: int = DEFAULT_MTU, trunk_mtu: int | None = None) -> PocketCluster:
     """
-    Build the cluster of `spec`, with one MTU inside zones and another (or the same) between them. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN in the current user namespace.
+    Build the cluster of `spec`, with one MTU inside zones and another (or the same) between them. Needs CAP_SYS_ADMIN and
+    CAP_NET_ADMIN in the current user namespace.
 
     Raises LabError when the kernel refuses; nothing is left behind then.
     """

@@ -45,11 +45,10 @@ class TorchTransport:
         """
 
         def watch() -> None:
-            from torch._C._distributed_c10d import _dump_fr_trace_json
-
-            while True:
+            dump = getattr(self._torch._C._distributed_c10d, "_dump_fr_trace_json", None)  # torch 2.6 or later
+            while dump is not None:
                 with suppress(Exception):
-                    trace = json.loads(_dump_fr_trace_json(True, False))
+                    trace = json.loads(dump(True, False))
                     report({"e": "fr", "status": trace.get("pg_status"), "last": trace.get("entries", [])[-_ENTRIES:]})
                 time.sleep(_FR_SECONDS)
 

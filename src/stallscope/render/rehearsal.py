@@ -188,6 +188,8 @@ def verdict(report: Rehearsal) -> Iterator[str]:
 def scale_lines(report: Rehearsal) -> Iterator[str]:
     """How lab figures relate to the job's."""
     scale = report.scale
+    if not scale.machine_rate:  # a real cluster: nothing is scaled
+        return
     yield (
         f"the lab is the job with rates divided by {scale.rate:.3g} and times by {scale.time:.3g}; shares need no conversion"
         f"; one ring edge carried {scale.machine_rate * 8e-9:.2f} Gbit/s unshaped on this machine"
