@@ -6,7 +6,7 @@ pods changed as a pin would change them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -111,7 +111,8 @@ def lacking_tolerations(
         "affinity": affinity,
         "nodeSelector": {**as_map(spec.get("nodeSelector")), ZONE: zone},
     }
-    able = feasible({"metadata": {"namespace": job.namespace}, "spec": alone}, topology).feasible
+    here = replace(topology, nodes=tuple(n for n in topology.nodes if n.zone == zone))
+    able = feasible({"metadata": {"namespace": job.namespace}, "spec": alone}, here).feasible
     wants_gpu_nodes = accelerated(role) or coordinator is Coordinator.GPU_NODES
     if any(not wants_gpu_nodes or _is_gpu_node(topology, name) for name in able):
         return ()
