@@ -26,6 +26,7 @@ from stallscope.placement.problem import Problem, build_problem
 from stallscope.placement.reach import Reach, locked_of, reach, worst_of
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
 from stallscope.placement.state import build_cluster
+from stallscope.placement.waiting import why_waiting
 
 __all__ = [
     "Feasibility",
@@ -79,6 +80,7 @@ def judge_group(
 def summarise(problem: Problem, found: Reach, names: Sequence[str], sample: Problem | None, need: int = 0) -> GroupOutcome:
     """A `GroupOutcome` from what can be reached; scored runs are made on `sample`, those below `need` bind nothing."""
     sets = sorted({e.zones for e in found.ends}, key=lambda s: (len(s), sorted(s)))
+    locked = locked_of(found.witnesses, names)
     scored = chances(sample, names, need) if sample else Chances()
     return GroupOutcome(
         zone_sets=tuple(sets),
@@ -86,11 +88,12 @@ def summarise(problem: Problem, found: Reach, names: Sequence[str], sample: Prob
         may_start_whole=found.may_start_whole,
         must_start_whole=found.must_start_whole,
         worst=worst_of(problem, found.witnesses, names),
-        locked=locked_of(found.witnesses, names),
+        locked=locked,
         likely=scored.likely,
         odds=scored.odds,
         odds_runs=scored.runs,
         infeasible=infeasible_pods(problem, names),
+        waiting=why_waiting(problem, locked, names) if locked is not None else {},
         unjudged=unjudged_parts(problem),
         exhaustive=found.exhaustive,
     )

@@ -204,7 +204,7 @@ def _named_nodes(problem: Problem) -> frozenset[str]:
         names |= {chosen.spec.node_name} if chosen.spec.node_name else set()
         for term in chosen.spec.nodes.terms or ():
             names |= {v for r in term.fields for v in r.values}
-    volumes = (t for i in problem.interplay for terms in i.volumes.terms for t in terms)
+    volumes = (t for i in problem.interplay for terms in (*i.volumes.terms, *i.volumes.provisioned) for t in terms)
     return frozenset(names | {v for t in volumes for r in t.fields for v in r.values})
 
 
@@ -217,7 +217,9 @@ def _looked_at(problem: Problem) -> tuple[str, ...]:
         keys |= {r.key for t in nodes.terms or () for r in t.labels}
         keys |= {c.topology_key for c in chosen.hard} | {t.topology_key for t in chosen.spec.affinity}
         keys |= {k for k, _ in interplay.fixed_blocks}
-        keys |= {r.key for terms in interplay.volumes.terms for t in terms for r in t.labels}
+        keys |= {
+            r.key for terms in (*interplay.volumes.terms, *interplay.volumes.provisioned) for t in terms for r in t.labels
+        }
         if interplay.volumes.zones:
             keys |= {k for k, _ in interplay.volumes.zones} | {problem.settings.zone_key}
             keys |= {"topology.kubernetes.io/zone", "topology.kubernetes.io/region"}

@@ -39,6 +39,8 @@ class GroupOutcome:
     `worst` is the adversarial witness (most zones, ranks interleaved), `locked` an outcome with Pending pods if one
     is reachable, `likely` the zone-interleaved tie model's outcome. `odds` = model name -> share of split
     outcomes among `odds_runs` seeded runs of the scored model: a few runs, no exact probability.
+    `infeasible`: pods no node takes even before the others are placed; `waiting`: why pods wait in `locked`, in the
+    scheduler's words; both one pod per sort of pod.
     `exhaustive` is false when the search was cut: then nothing is claimed impossible.
     """
 
@@ -52,5 +54,6 @@ class GroupOutcome:
     odds: Mapping[str, float] = field(default_factory=dict)
     odds_runs: int = 0
     infeasible: Mapping[str, Feasibility] = field(default_factory=dict)
+    waiting: Mapping[str, Feasibility] = field(default_factory=dict)
     unjudged: tuple[str, ...] = ()
     exhaustive: bool = True

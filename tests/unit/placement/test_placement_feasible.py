@@ -132,6 +132,16 @@ def test_a_zonal_volume_pins_the_pod() -> None:
     assert labelled.failures[0].message == "node(s) had no available volume zone"
 
 
+def test_a_class_that_provisions_in_one_zone_pins_the_pod() -> None:
+    allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
+    fast = {"volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": allowed}
+    settings = Settings(claims={"t/data": {"spec": {"storageClassName": "fast"}}}, storage_classes={"fast": fast})
+    found = feasible(with_claim(), topology(node("n", "a"), node("m", "b")), settings)
+    assert found.feasible == ("m",)
+    assert found.failures[0].message == "node(s) didn't find available persistent volumes to bind"
+    assert found.unjudged == ("PersistentVolumeClaim data (not bound yet)",)
+
+
 def test_an_unknown_claim_is_unjudged_by_name() -> None:
     found = feasible(with_claim(), topology(node("n")))
     assert found.feasible == ("n",)

@@ -72,6 +72,17 @@ def test_infeasible_pods_come_with_the_schedulers_words() -> None:
     assert {k: v.message is not None for k, v in outcome.infeasible.items()} == {"worker-0": True}
 
 
+def test_waiting_pods_come_with_the_words_of_that_moment() -> None:
+    outcome = judge_group(requests(4, affinity=affine_to({"job": "x"})), zones(a=2, b=3))
+    assert outcome.locked is not None
+    assert len(outcome.locked.pending) == 2
+    (found,) = outcome.waiting.values()
+    assert found.message is not None
+    assert found.message.startswith(
+        "0/5 nodes are available: 2 Insufficient nvidia.com/gpu, 3 node(s) didn't match pod affinity rules."
+    )
+
+
 def test_lower_priority_pods_could_be_evicted_and_that_is_said() -> None:
     old = pod_body("old", cpu="96", nodeName="a0")
     outcome = judge_group(requests(1, priority=5), topology(node("a0", gpus=8), bound=[old]))

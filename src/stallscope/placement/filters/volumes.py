@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stallscope.model.labels import Requirement
 from stallscope.model.source import as_list, as_map, as_str, as_str_map, dig
 from stallscope.model.topology import REGION, ZONE, Node
 from stallscope.placement.filters.base import Refusal
@@ -19,6 +20,7 @@ from stallscope.placement.settings import Settings
 from stallscope.placement.terms import NodeTerm, parse_node_term
 
 NODE_CONFLICT = Refusal("VolumeBinding", ("node(s) didn't match PersistentVolume's node affinity",))
+NOT_PROVISIONED = Refusal("VolumeBinding", ("node(s) didn't find available persistent volumes to bind",), resolvable=False)
 ZONE_CONFLICT = Refusal("VolumeZone", ("node(s) had no available volume zone",))
 
 _BETA = {"failure-domain.beta.kubernetes.io/zone": ZONE, "failure-domain.beta.kubernetes.io/region": REGION}
@@ -27,11 +29,11 @@ _KEYS = (*_BETA, ZONE, REGION)
 
 @dataclass(slots=True)
 class VolumeState:
-    """Where the pod's volumes may be used. `missing`: the scheduler's words when a claim does not exist."""
+    """Where the pod's volumes may be used (`terms`, `zones`) or made (`provisioned`)."""
 
     terms: list[tuple[NodeTerm, ...]] = field(default_factory=list)
+    provisioned: list[tuple[NodeTerm, ...]] = field(default_factory=list)
     zones: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    missing: str = ""
     unjudged: list[str] = field(default_factory=list)
 
 
@@ -50,10 +52,27 @@ def _look_at(claim: str, pod: PodSpec, settings: Settings, prepared: VolumeState
     volume = as_str(dig(body, "spec", "volumeName"))
     if not volume:
         prepared.unjudged.append(f"PersistentVolumeClaim {claim} (not bound yet)")
+        _add_class(settings.storage_classes.get(as_str(dig(body, "spec", "storageClassName"))), prepared)
     elif volume not in settings.volumes:
         prepared.unjudged.append(f"PersistentVolume {volume} (not among the inputs)")
     else:
         _add_volume(settings.volumes[volume], prepared)
+
+
+def _add_class(body: Mapping[str, Any] | None, prepared: VolumeState) -> None:
+    """A class that provisions on first use limits the pod to its allowedTopologies (ORed terms, ANDed expressions)."""
+    allowed = as_list(dig(body, "allowedTopologies"))
+    if allowed and dig(body, "volumeBindingMode") == "WaitForFirstConsumer":
+        terms = (map(as_map, as_list(as_map(t).get("matchLabelExpressions"))) for t in allowed)
+        prepared.provisioned.append(
+            tuple(
+                NodeTerm(tuple(Requirement(as_str(e.get("key")), "In", _texts(e.get("values"))) for e in t)) for t in terms
+            )
+        )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(as_str, as_list(value)))
 
 
 def _add_volume(body: Mapping[str, Any], prepared: VolumeState) -> None:
@@ -69,6 +88,8 @@ def _add_volume(body: Mapping[str, Any], prepared: VolumeState) -> None:
 def refuse_volumes(prepared: VolumeState, node: Node) -> Refusal | None:
     if any(not any(t.matches(node.labels, node.name) for t in terms) for terms in prepared.terms):
         return NODE_CONFLICT
+    if any(not any(t.matches(node.labels, node.name) for t in terms) for terms in prepared.provisioned):
+        return NOT_PROVISIONED
     if not prepared.zones or not any(k in node.labels for k in _KEYS):
         return None
     for key, values in prepared.zones:
