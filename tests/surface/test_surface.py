@@ -19,11 +19,14 @@ from stallscope.render import schema
 
 INPUT = ["PATH…", "-f", "--filename", "--stdin-name", "--nodes", "-n", "--namespace", "--cni", "--k8s-version"]
 INPUT += ["--cilium-option", "--no-config", "--config"]
+PRICES = ["--gradient-bytes", "--compute-ms", "--overlap", "--links", "--egress-price"]
 FLAGS = {
     "check": [
         *INPUT, "-o", "--output", "--fail-on", "--min-severity", "--select", "--ignore", "--strict", "--baseline",
-        "--write-baseline", "--base", "--exit-zero", "--allow-empty", "--color", "-q", "--quiet", "--no-progress",
+        "--write-baseline", "--base", "--exit-zero", "--allow-empty", *PRICES, "--color", "-q", "--quiet", "--no-progress",
     ],
+    "reach": [*INPUT, "--from", "--to", "--port", "--job", "-o", "--output"],
+    "map": [*INPUT, *PRICES, "-o", "--output", "--job", "--as-written"],
     "explain": ["RULE", "-o", "--output", "--color"],
     "rules": ["--select", "-o", "--output", "--color"],
     "completion": ["{bash|zsh|fish}"],
@@ -33,7 +36,7 @@ FLAGS = {
 
 def test_verbs() -> None:
     assert list(main.VERBS) == [
-        "check", "jobs", "reach", "map", "fix", "rehearse", "explain", "rules", "completion", "version",
+        "check", "jobs", "reach", "map", "fix", "rehearse", "bench", "explain", "rules", "completion", "version",
     ]  # fmt: skip
 
 
@@ -88,6 +91,7 @@ RULES = {
     "STL402": "flight-recorder-lost",
     "STL403": "metrics-denied",
     "STL404": "gpu-without-limit",
+    "STL501": "cross-zone-bill",
     "STL901": "unreadable-input",
     "STL902": "unrendered-template",
     "STL903": "nothing-to-check",

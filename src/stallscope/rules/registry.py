@@ -17,6 +17,7 @@ from stallscope.rules.stl1xx_placement import (
     stl109_exclusive_topology_forces_zones,
     stl110_leftover_label,
     stl111_gang_size_mismatch,
+    stl112_copies_can_deadlock,
 )
 from stallscope.rules.stl2xx_reachability import (
     stl201_peer_denied,
@@ -59,6 +60,7 @@ from stallscope.rules.stl4xx_observability import (
     stl403_metrics_denied,
     stl404_gpu_without_limit,
 )
+from stallscope.rules.stl5xx_cost import stl501_cross_zone_bill
 from stallscope.rules.stl9xx_input import (
     stl901_unreadable_input,
     stl902_unrendered_template,
@@ -82,6 +84,7 @@ RULES: tuple[Rule, ...] = (
     stl109_exclusive_topology_forces_zones.RULE,
     stl110_leftover_label.RULE,
     stl111_gang_size_mismatch.RULE,
+    stl112_copies_can_deadlock.RULE,
     stl201_peer_denied.RULE,
     stl202_rendezvous_denied.RULE,
     stl203_only_rendezvous_port_open.RULE,
@@ -117,6 +120,7 @@ RULES: tuple[Rule, ...] = (
     stl402_flight_recorder_lost.RULE,
     stl403_metrics_denied.RULE,
     stl404_gpu_without_limit.RULE,
+    stl501_cross_zone_bill.RULE,
     stl901_unreadable_input.RULE,
     stl902_unrendered_template.RULE,
     stl903_nothing_to_check.RULE,

@@ -6,14 +6,17 @@ quiet. The expected lines were marked by hand when the examples were written.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stallscope.analysis import analyse
+from stallscope.collective.links import EGRESS_PRICES
 from stallscope.findings import Finding, Severity
 from stallscope.judge.inputs import ClusterFacts
+from stallscope.judge.price import PriceFacts
 from stallscope.load.inputs import LoadRequest, load_inputs
 from stallscope.rules.registry import RULES
 
@@ -39,7 +42,8 @@ def facts(expected: dict[str, Any], side: str) -> ClusterFacts:
 
 def findings(slug: str, side: str) -> tuple[Finding, ...]:
     request = LoadRequest(paths=(str(EXAMPLES / side / slug),), facts=facts(expected(slug), side))
-    return analyse(load_inputs(request)).findings
+    prices = PriceFacts(egress=EGRESS_PRICES.get(expected(slug).get("egress", "")))
+    return analyse(replace(load_inputs(request), prices=prices)).findings
 
 
 def place(finding: Finding, at: Any) -> str:

@@ -15,6 +15,7 @@ FAMILIES = {
     "STL2": "stl2xx_reachability",
     "STL3": "stl3xx_environment",
     "STL4": "stl4xx_observability",
+    "STL5": "stl5xx_cost",
     "STL9": "stl9xx_input",
 }
 

@@ -33,7 +33,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
             continue
         yield _REPORT.finding(
             f"nothing measures the collectives of {job.ref}: a stall will show no metric and raise no alert",
-            (label(roles[0].template.at("spec"), "no metrics port, scrape annotation, probe or profiler", primary=True),),
+            (label(roles[0].template.at("spec"), "no metrics port, scrape annotation or profiler", primary=True),),
             subject=job.ref,
             confidence=Confidence.DEPENDS,
             notes=(
@@ -62,7 +62,7 @@ def _monitored(job: TrainingJob, monitors: Sequence[KubeObject]) -> bool:
 
 RULE = _REPORT.rule(
     check,
-    what="No metrics port, scrape annotation, PodMonitor, probe or NCCL profiler covers the ranks of a multi-pod GPU job.",
+    what="No metrics port, scrape annotation, PodMonitor or NCCL profiler covers the ranks of a multi-pod GPU job.",
     why="A stall raises no alert: pods are Running, nothing restarts, and GPU utilisation stays high because waiting NCCL "
     "kernels count as work.",
     bad="""\
@@ -73,7 +73,7 @@ containers:
     good="""\
 containers:
   - name: pytorch
-    command: [stallscope, probe, --, torchrun, train.py]
+    command: [torchrun, train.py]      # exports steps and time since the last collective
     ports:
       - name: metrics
         containerPort: 9464

@@ -1,0 +1,1 @@
+"""STL5xx: what a placement costs."""
