@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -17,8 +18,10 @@ from stallscope.placement.group import PodRequest, judge_group
 from stallscope.placement.podspec import compile_pod
 from stallscope.placement.pools import make_pools
 from stallscope.placement.problem import build_problem
+from stallscope.placement.reach import reach
 from stallscope.placement.settings import Settings
 from stallscope.placement.state import build_cluster
+from stallscope.placement.witness import zones_used
 
 CALM = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -64,3 +67,21 @@ def test_witnesses_are_outcomes(pods: list[PodRequest], topology: Topology) -> N
     for placement in (outcome.worst, outcome.locked, outcome.likely):
         if placement is not None:
             assert tuple(placement.nodes[p.name] for p in pods) in (finals or ())
+
+
+@CALM
+@given(group(most=6), cluster(most=7), st.sampled_from([0, 10_000]))
+def test_proofs_leave_nothing_out_on_larger_clusters(pods: list[PodRequest], topology: Topology, coarse: int) -> None:
+    """The closed form, the coarse search and the bounds against the exact search."""
+    names = [p.name for p in pods]
+    problem = build_problem([compile_pod(p.body) for p in pods], build_cluster(topology), Settings())
+    exact = reach(problem, names, exact=400_000)
+    proved = reach(problem, names, exact=0, coarse=coarse)
+    assert exact.exhaustive
+    assert {e.zones for e in exact.ends} <= {e.zones for e in proved.ends}
+    for end in exact.ends:
+        assert any(e.zones == end.zones and e.low <= end.low and end.high <= e.high for e in proved.ends)
+    assert exact.may_start_whole <= proved.may_start_whole
+    assert proved.must_start_whole <= exact.must_start_whole
+    seen = {(zones_used(problem, w, names), len(names) - len(w.pending)) for w in proved.witnesses}
+    assert seen <= {(e.zones, e.low) for e in exact.ends}
