@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from stallscope.errors import LabError
 from stallscope.lab.firewall import Drop, counts, drops_of, install
 from stallscope.lab.netns import PocketCluster, build
 from stallscope.lab.reach import Reached, measure
@@ -232,6 +233,14 @@ def test_only_the_denied_pair_and_ports_are_dropped_and_counted() -> None:
     assert silent == {("c0-0", "c0-1", 29000), ("c0-0", "c0-1", 29999)}
     assert [(c.source, c.destination, c.packets) for c in counted] == [("c0-0", "c0-1", 2)]
     assert counted[0].reason == 'rule "x" (policy.yaml:7:5)'
+
+
+def test_a_missing_nft_is_one_line_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with build(cells(1, 2)) as cluster, pytest.raises(LabError, match="the program nft is missing") as caught:
+        assert install(cluster, []).drops == ()  # nothing to enforce: not needed
+        install(cluster, [drop("c0-0", "c0-1", 1, 2)])
+    assert caught.value.hint == "install the package nftables"
 
 
 def test_reject_answers_at_once_and_swapping_rules_opens_again() -> None:

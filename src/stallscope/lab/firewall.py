@@ -13,6 +13,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from shutil import which
 
 from stallscope.errors import LabError
 from stallscope.lab.kernel import entered
@@ -100,6 +101,8 @@ def install(cluster: PocketCluster, drops: Iterable[Drop]) -> Firewall:
     Put `drops` in the node namespaces, atomically per node and in place of what was there. Raises LabError.
     """
     firewall = Firewall(drops=tuple(drops))
+    if not firewall.drops and which("nft") is None:  # nothing to enforce, and nothing was: nft would have been needed
+        return firewall
     for drop in firewall.drops:
         firewall.reasons.setdefault(drop.reason, len(firewall.reasons))
     for node in cluster.plan.nodes:
@@ -175,6 +178,8 @@ def _quoted(text: str) -> str:
 
 def counts(cluster: PocketCluster, firewall: Firewall) -> tuple[DropCount, ...]:
     """What was dropped so far, by pair and reason, most first. Reads nft's per-element counters. Raises LabError."""
+    if not firewall.drops:
+        return ()
     names = {ip: pod for pod, ip in cluster.plan.ips.items()}
     reasons = {number: reason for reason, number in firewall.reasons.items()}
     totals: dict[tuple[str, str, Direction, str], int] = {}

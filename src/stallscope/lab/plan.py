@@ -55,6 +55,10 @@ def plan_from_json(body: dict[str, Any]) -> LoopPlan:
     return LoopPlan(**{**body, "quirks": Quirks(**body["quirks"])})
 
 
-def bucket_count(real_gradient_bytes: float) -> int:
-    """As many buckets as DDP would make, up to `MAX_BUCKETS`."""
-    return max(1, min(MAX_BUCKETS, round(real_gradient_bytes / DDP_BUCKET_BYTES)))
+def bucket_count(real_gradient_bytes: float, ranks: int) -> int:
+    """
+    As many buckets as DDP would make, up to `MAX_BUCKETS`; fewer past 8 ranks, where a ring's many turns on few cores cost
+    more than the wire.
+    """
+    most = MAX_BUCKETS if ranks <= 8 else max(1, 16 // ranks)
+    return max(1, min(most, round(real_gradient_bytes / DDP_BUCKET_BYTES)))

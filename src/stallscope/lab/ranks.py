@@ -25,6 +25,10 @@ from stallscope.lab.plan import LoopPlan
 
 _IMPORT_SECONDS = 120.0
 _LOG_TAIL = 4000
+#: Started by path, not through PYTHONPATH: the user's command inherits the environment and may be another Python.
+_START = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); from stallscope.lab.zygote import main; main()"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +99,12 @@ class Zygote:
         self._orders = ours
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "stallscope.lab.zygote", str(theirs.fileno()), "torch" if prefer_torch else "ring"],
+                [sys.executable, "-W", "ignore", "-c", _START, str(theirs.fileno()), "torch" if prefer_torch else "ring"],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"},
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
             )
         self._transport = ""
 

@@ -169,7 +169,7 @@ def _set_up(
         cast=scene.cast,
         cluster=cluster,
         directory=directory / scene.label,
-        plan=loop_plan(request, scale),
+        plan=loop_plan(request, scale, len(scene.cast.seats)),
         shape=lab_shape(request.profile, scale),
         command=request.command,
     )
@@ -197,13 +197,13 @@ def lab_shape(profile: LinkProfile, scale: Scale) -> Shape:
     return Shape(zone=scaled(profile.zone), cross_zone=scaled(profile.cross_zone))
 
 
-def loop_plan(request: Request, scale: Scale) -> LoopPlan:
+def loop_plan(request: Request, scale: Scale, ranks: int) -> LoopPlan:
     """The workload's step in lab units."""
     work = request.workload
     return LoopPlan(
         compute_seconds=work.compute_seconds / scale.time,
         gradient_bytes=max(4096, int(work.gradient_bytes / scale.rate / scale.time)),
-        buckets=bucket_count(work.gradient_bytes),
+        buckets=bucket_count(work.gradient_bytes, ranks),
         steps=request.steps,
     )
 
@@ -294,8 +294,8 @@ def measure_machine(zygote: Zygote, directory: Path, ranks: int) -> float:
     """Bytes/s one ring edge carries with `ranks` ranks over unshaped links here and now: the transport's own figure."""
     pods = tuple(LabPod(name=f"probe-{i}", node=f"node-{i}", rank=i) for i in range(ranks))
     spec = LabSpec(pods=pods, zones={p.node: "one" for p in pods})
-    size = max(400_000, 8_000_000 // ranks)
-    plan = LoopPlan(compute_seconds=0.0, gradient_bytes=size, buckets=2, steps=6, warmup=3)
+    size = max(1_600_000, 100_000 * ranks)  # large enough that bytes, not turns, set the pace
+    plan = LoopPlan(compute_seconds=0.0, gradient_bytes=size, buckets=1 if ranks > 8 else 2, steps=5, warmup=2)
     with build(spec) as cluster:
         stage = Stage(
             label="machine",

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stallscope.errors import LabError
 from stallscope.lab import kernel
 
 PREFIX = "stsc"
@@ -46,10 +47,12 @@ def base_directory() -> Path:
 
 @contextmanager
 def run_directory() -> Iterator[Run]:
-    """Sweep what dead runs left, then own a fresh directory until the end."""
+    """Sweep what dead runs left, then own a fresh directory until the end. Raises LabError when the place is not ours."""
     sweep()
     base = base_directory()
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if base.is_symlink() or base.stat().st_uid != os.geteuid():
+        raise LabError(f"{base} belongs to somebody else", hint="set XDG_RUNTIME_DIR to a directory of your own")
     run = Run(id=secrets.token_hex(4), directory=base)
     directory = base / run.id
     directory.mkdir(mode=0o700)

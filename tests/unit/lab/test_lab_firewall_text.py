@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from stallscope.cli.options import InputOptions
+from stallscope.cli.pipeline import judged
+from stallscope.lab.cast import cast
 from stallscope.lab.faults.registry import describe_faults, parse_fault
 from stallscope.lab.firewall import Drop, drops_of, ruleset, why
 from stallscope.lab.matrix import agrees
@@ -12,11 +19,13 @@ from stallscope.model.traffic import (
     DirectionVerdict,
     Endpoint,
     Outcome,
+    PeerEdge,
     PortRange,
     RuleRef,
     Verdict,
 )
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 RULE = RuleRef(
     policy="NetworkPolicy train/deny",
     section="ingress",
@@ -85,3 +94,23 @@ def test_faults_are_written_by_name_and_arguments() -> None:
     assert (armed.args.values["rank"], armed.args.values["ms"], armed.args.step()) == ("2", "50", 4)
     assert str(armed) == "straggler:rank=2,ms=50,step=4"
     assert "deny-midrun:from=0,to=1,step=4" in describe_faults()
+
+
+@pytest.mark.parametrize("example", ["incident", "incident-trainjob", "incident-detour", "incident-topology-label"])
+def test_drops_are_the_engines_denials_pair_by_pair_and_port_by_port(example: str) -> None:
+    """`evaluate` on single ports is another path through the engine than the segments the compiler uses."""
+    paths = (str(EXAMPLES / example), str(EXAMPLES / "incident/nodes.yaml"))
+    judgement = judged(InputOptions(paths=paths)).judgement
+    job = judgement.jobs[0]
+    assert job.witness is not None
+    made = cast(judgement, job.job, job.witness.nodes)
+    drops = drops_of(made.endpoints, judgement.policies.evaluate_range)
+    for source, a in made.endpoints.items():
+        for destination, b in made.endpoints.items():
+            for port in (1, 22, 53, 1024, 23456, 29500, 32768, 60999, 65535) if source != destination else ():
+                covered = any(
+                    d.source == source and d.destination == destination and d.ports.first <= port <= d.ports.last
+                    for d in drops
+                )
+                verdict = judgement.policies.evaluate(PeerEdge(source=a, destination=b, port=port))
+                assert covered == (verdict.outcome is Outcome.DENIED), (source, destination, port)

@@ -56,9 +56,10 @@ def test_buckets_and_queues() -> None:
 
 
 def test_gradients_are_split_as_ddp_would_up_to_a_few_pieces() -> None:
-    assert bucket_count(10e6) == 1
-    assert bucket_count(52e6) == 2  # 25 MiB buckets
-    assert bucket_count(14e9) == 4
+    assert bucket_count(10e6, 4) == 1
+    assert bucket_count(52e6, 4) == 2  # 25 MiB buckets
+    assert bucket_count(14e9, 8) == 4
+    assert bucket_count(14e9, 32) == 1
     assert bucket_sizes(1_000_001, 2) == [500_000, 500_000]
     assert bucket_sizes(1, 4) == [4, 4, 4, 4]
 
