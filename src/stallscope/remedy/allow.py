@@ -17,8 +17,8 @@ from stallscope.errors import PatchRefused
 from stallscope.model.traffic import Direction, Outside, PortRange
 from stallscope.model.workload import TrainingJob
 from stallscope.remedy.denials import Refusal
-from stallscope.remedy.groups import Group, part_of
-from stallscope.remedy.roles import present
+from stallscope.remedy.groups import Group
+from stallscope.remedy.roles import own_labels, present, telling_label
 
 #: Cilium: policies that do not isolate, and port ranges (pkg/policy/api/rule.go EnableDefaultDeny; l4.go EndPort).
 ADDITIVE_SINCE = (1, 16)
@@ -41,6 +41,15 @@ class Outsider:
     labels: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Roles that one selector finds: those with the job's own labels, or a role that does not carry them."""
+
+    name: str
+    roles: tuple[str, ...]
+    labels: Mapping[str, str]
+
+
 def allow_policies(
     job: TrainingJob,
     group: Group,
@@ -50,26 +59,52 @@ def allow_policies(
     name: str,
 ) -> tuple[Mapping[str, Any], ...]:
     """The policies, usually one. Raises PatchRefused when no selector can say it."""
+    parts = _parts(job, group, name)
+    return tuple(
+        policy
+        for part in parts
+        if any(r.role in part.roles for r in refused)
+        for policy in _for_part(job, part, parts, [r for r in refused if r.role in part.roles], dialect, outsiders)
+    )
+
+
+def _parts(job: TrainingJob, group: Group, name: str) -> list[_Part]:
+    covered = tuple(r.name for r in present(job) if group.covers(job, r))
+    found = [_Part(name=name, roles=covered, labels=group.labels)] if covered else []
+    for role in present(job):
+        if role.name not in covered:
+            found.append(_Part(name=f"{name}-{role.name}", roles=(role.name,), labels=own_labels(job, role)))
+    return found
+
+
+def _for_part(
+    job: TrainingJob,
+    part: _Part,
+    parts: Sequence[_Part],
+    refused: Sequence[Refusal],
+    dialect: Dialect,
+    outsiders: Mapping[str, Outsider],
+) -> list[Mapping[str, Any]]:
     ways = {d: [r for r in refused if r.direction is d] for d in (Direction.INGRESS, Direction.EGRESS)}
     ways = {d: found for d, found in ways.items() if found}
-    roles = {d: sorted({r.role for r in found}) for d, found in ways.items()}
-    whole = sorted(r.name for r in present(job))
-    rules = {d: _rules(d, found, group, dialect, outsiders) for d, found in ways.items()}
-    if dialect.additive or len({tuple(r) for r in roles.values()}) == 1:
-        chosen = whole if dialect.additive else next(iter(roles.values()))
-        return (_policy(job, group, chosen, rules, dialect, name),)
-    return tuple(_policy(job, group, roles[d], {d: rules[d]}, dialect, f"{name}-{d.value}") for d in ways)
+    roles = {d: tuple(sorted({r.role for r in found})) for d, found in ways.items()}
+    rules = {d: _rules(d, found, parts, dialect, outsiders) for d, found in ways.items()}
+    if dialect.additive:
+        return [_policy(job, part, part.roles, rules, dialect, part.name)]
+    if len(set(roles.values())) == 1:
+        return [_policy(job, part, next(iter(roles.values())), rules, dialect, part.name)]
+    return [_policy(job, part, roles[d], {d: rules[d]}, dialect, f"{part.name}-{d.value}") for d in ways]
 
 
 def _policy(
     job: TrainingJob,
-    group: Group,
+    part: _Part,
     roles: Sequence[str],
     rules: Mapping[Direction, list[Any]],
     dialect: Dialect,
     name: str,
 ) -> Mapping[str, Any]:
-    selector = _subject(job, group, roles)
+    selector = _subject(job, part, roles)
     metadata = {"name": name, "namespace": job.namespace}
     if dialect.cilium:
         spec: dict[str, Any] = {"endpointSelector": selector}
@@ -79,35 +114,38 @@ def _policy(
     else:
         spec = {"podSelector": selector, "policyTypes": [d.value.capitalize() for d in rules]}
         api, kind = "networking.k8s.io/v1", "NetworkPolicy"
-    return {
-        "apiVersion": api,
-        "kind": kind,
-        "metadata": metadata,
-        "spec": {**spec, **{d.value: r for d, r in rules.items()}},
-    }
+    whole = {**spec, **{d.value: r for d, r in rules.items()}}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": whole}
 
 
-def _subject(job: TrainingJob, group: Group, roles: Sequence[str]) -> dict[str, Any]:
-    chosen = [r for r in present(job) if r.name in roles]
-    if len(chosen) == len(present(job)):
-        return {"matchLabels": dict(group.labels)}
-    selector, needed = part_of(job, group, chosen)
-    if needed.added != group.added:
+def _subject(job: TrainingJob, part: _Part, roles: Sequence[str]) -> dict[str, Any]:
+    """The part as a whole, or the roles of it that are isolated already."""
+    if set(roles) == set(part.roles):
+        return {"matchLabels": dict(part.labels)}
+    told = telling_label(job, [r for r in present(job) if r.name in roles])
+    if told is None:
         raise PatchRefused(f"no label tells {', '.join(roles)} from the other pods of the job")
-    return dict(selector)
+    key, values = told
+    if len(values) == 1:
+        return {"matchLabels": {**part.labels, key: values[0]}}
+    few = {"key": key, "operator": "In", "values": list(values)}
+    return {"matchLabels": dict(part.labels), "matchExpressions": [few]}
 
 
 def _rules(
-    direction: Direction, refused: Sequence[Refusal], group: Group, dialect: Dialect, outsiders: Mapping[str, Outsider]
+    direction: Direction,
+    refused: Sequence[Refusal],
+    parts: Sequence[_Part],
+    dialect: Dialect,
+    outsiders: Mapping[str, Outsider],
 ) -> list[Any]:
     rules: list[Any] = []
-    if any(r.among_ranks for r in refused):
-        own = {"matchLabels": dict(group.labels)}
-        rules.append(
-            _cilium_rule(direction, own, _every_tcp(dialect))
-            if dialect.cilium
-            else _rule(direction, {"podSelector": own}, [{"protocol": "TCP"}])
-        )
+    others = {r.peer for r in refused if r.among_ranks}
+    own = [{"matchLabels": dict(p.labels)} for p in parts if others & set(p.roles)]
+    if own and dialect.cilium:
+        rules.append(_cilium_rule(direction, own, _every_tcp(dialect)))
+    elif own:
+        rules.append(_rule(direction, [{"podSelector": selector} for selector in own], [{"protocol": "TCP"}]))
     for peer in sorted({r.peer for r in refused if not r.among_ranks}):
         ports = sorted({r.flow.port for r in refused if r.peer == peer})
         rules.append(_outside_rule(direction, peer, ports, dialect, outsiders))
@@ -133,18 +171,18 @@ def _outside_rule(
         raise PatchRefused(f"the labels of {peer} are not known")
     if dialect.cilium:
         selector: dict[str, Any] = {"matchLabels": {_NAMESPACE: known.namespace, **known.labels}}
-        return _cilium_rule(direction, selector, [{"port": str(p.first), "protocol": str(p.protocol)} for p in ports])
+        return _cilium_rule(direction, [selector], [{"port": str(p.first), "protocol": str(p.protocol)} for p in ports])
     selector = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": known.namespace}},
         "podSelector": {"matchLabels": dict(known.labels)},
     }
-    return _rule(direction, selector, [{"protocol": str(p.protocol), "port": p.first} for p in ports])
+    return _rule(direction, [selector], [{"protocol": str(p.protocol), "port": p.first} for p in ports])
 
 
-def _cilium_rule(direction: Direction, selector: Mapping[str, Any], ports: list[dict[str, Any]]) -> dict[str, Any]:
+def _cilium_rule(direction: Direction, selectors: list[dict[str, Any]], ports: list[dict[str, Any]]) -> dict[str, Any]:
     peers = "fromEndpoints" if direction is Direction.INGRESS else "toEndpoints"
-    return {peers: [selector], "toPorts": [{"ports": ports}]}
+    return {peers: selectors, "toPorts": [{"ports": ports}]}
 
 
-def _rule(direction: Direction, peer: Mapping[str, Any], ports: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"from" if direction is Direction.INGRESS else "to": [peer], "ports": ports}
+def _rule(direction: Direction, peers: list[dict[str, Any]], ports: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"from" if direction is Direction.INGRESS else "to": peers, "ports": ports}

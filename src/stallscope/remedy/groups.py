@@ -31,6 +31,10 @@ class Group:
     match_keys: tuple[str, ...] = ()
     added: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    def covers(self, job: TrainingJob, role: Role) -> bool:
+        """Whether the pods of the role carry the labels, or will."""
+        return role.name in self.added or self.labels.items() <= labels_of(job, role).items()
+
 
 def group_of(job: TrainingJob, version: tuple[int, ...] = ()) -> Group:
     """The group of all pods; `version` is the API server's, for the keys it may know."""

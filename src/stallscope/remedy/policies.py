@@ -163,7 +163,7 @@ def _outsiders(judgement: Judgement, refused: Sequence[Refusal]) -> dict[str, Ou
 
 
 def _assumed(judgement: Judgement, refused: Sequence[Refusal]) -> Iterable[str]:
-    for peer in sorted({r.peer for r in refused if not r.among_ranks}):
+    for peer in sorted({r.peer for r in refused if not r.among_ranks and r.peer != Outside.API_SERVER}):
         yield outside_endpoint(Outside(peer), judgement.inputs.objects)[1]
 
 
@@ -182,9 +182,10 @@ def _home(job: TrainingJob, isolating: Sequence[KubeObject], name: str) -> str:
 
 
 def _free_name(judgement: Judgement, job: TrainingJob) -> str:
-    taken = {o.name for o in judgement.inputs.objects if o.namespace == job.namespace}
-    base = label_value(f"{job.name}-ranks"[-63:])
-    return next(n for n in (base, *(f"{base[:60]}-{i}" for i in range(2, 100))) if n not in taken)
+    taken = [o.name for o in judgement.inputs.objects if o.namespace == job.namespace]
+    base = label_value(f"{job.name[:40]}-ranks")
+    names = (base, *(f"{base}-{i}" for i in range(2, 100)))
+    return next(n for n in names if not any(t == n or t.startswith(f"{n}-") for t in taken))
 
 
 def _what(refused: Sequence[Refusal]) -> str:

@@ -134,7 +134,10 @@ def _flows(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]
         pairs = sum(was[edge] for edge in opened)
         yield "proved", f"{pairs} denied peer edges are allowed now: {_edges_text(opened)}"
     stuck = [edge for edge in now if edge in was]
-    if stuck and {r.slug for r in remedies} & {"allow-peers", "narrow-deny"}:
+    opening = any(r.slug in ("allow-peers", "narrow-deny") for r in remedies)
+    if opening and was and not opened and sum(now.values()) >= sum(was.values()):
+        yield "failed", f"it admits nothing that was denied: {_edges_text(stuck)}"
+    elif opening and stuck:
         yield "unproved", f"still denied: {_edges_text(stuck)}"
     unknown = _count(after, Outcome.UNJUDGED) - _count(before, Outcome.UNJUDGED)
     if unknown > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stallscope.errors import PatchRefused
 from stallscope.model.quantity import parse_quantity
 from stallscope.model.source import as_list, as_map, dig
 from stallscope.model.topology import is_accelerator
@@ -63,6 +64,18 @@ def labels_of(job: TrainingJob, role: Role) -> Mapping[str, str]:
 def usable(labels: Mapping[str, str]) -> bool:
     """Whether these labels can be written down before the controller ran."""
     return bool(labels) and not any(mark in value for value in labels.values() for mark in _PLACEHOLDERS)
+
+
+def own_labels(job: TrainingJob, role: Role) -> Mapping[str, str]:
+    """
+    Labels that select the pods of this role and of no other role of the job. Raises PatchRefused when it has none that can
+    be written down.
+    """
+    others = [labels_of(job, r).items() for r in present(job) if r.name != role.name]
+    found = {k: v for k, v in role.added_labels.items() if not any((k, v) in o for o in others) and usable({k: v})}
+    if not found:
+        raise PatchRefused(f"no label is known that selects {role.name} alone")
+    return found
 
 
 def telling_label(job: TrainingJob, chosen: Sequence[Role]) -> tuple[str, tuple[str, ...]] | None:
