@@ -9,19 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stallscope.collective.cost import Spot, StepCost, StepModel, step_cost
+from stallscope.collective.cost import Spot, StepCost, step_cost
 from stallscope.collective.edges import interleaved
 from stallscope.collective.links import DEFAULT_PROFILE, EgressPrice, LinkProfile
-from stallscope.collective.profile import parse_bytes
+from stallscope.collective.workload import Workload, workload
 from stallscope.judge.witness import Witness
 from stallscope.model.workload import TrainingJob
-
-GRADIENT_ANNOTATION = "stallscope.dev/gradient-bytes"
-COMPUTE_ANNOTATION = "stallscope.dev/compute-ms"
-#: 7B parameters in bf16, the worked example of the reference.
-ASSUMED_GRADIENT_BYTES = 14e9
-#: Busy share of the co-located job in the incident's write-up; used to derive compute time when nobody states it.
-ASSUMED_BUSY_SHARE = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,43 +67,21 @@ def price(job: TrainingJob, witness: Witness | None, facts: PriceFacts) -> JobPr
         return None
     spots = [Spot(node=node, zone=witness.zone_of(pod.name)) for pod, node in placed]
     one_zone = [Spot(node=s.node, zone="together") for s in spots]
-    model, inputs = _model(job, one_zone, facts)
+    work = workload(job, gradient_bytes=facts.gradient_bytes, compute_seconds=facts.compute_seconds)
+    model = replace(work.model, overlap=facts.overlap)
     return JobPrice(
         split=step_cost(spots, model, facts.profile),
         together=step_cost(one_zone, model, facts.profile),
         interleaved=interleaved([s.zone for s in spots]),
-        inputs=inputs,
+        inputs=_inputs(work, facts.profile),
         egress=facts.egress,
     )
 
 
-def _model(job: TrainingJob, one_zone: list[Spot], facts: PriceFacts) -> tuple[StepModel, tuple[str, ...]]:
-    gradient, gradient_from = _gradient_bytes(job, facts)
-    model = StepModel(gradient_bytes=gradient, compute_seconds=0.0, overlap=facts.overlap)
-    compute, compute_from = _compute_seconds(job, step_cost(one_zone, model, facts.profile).exposed_seconds, facts)
-    profile = facts.profile
-    return replace(model, compute_seconds=compute), (
-        f"ring all-reduce of {gradient / 1e9:g} GB a step ({gradient_from})",
-        f"compute {compute * 1000:.0f} ms a step ({compute_from})",
+def _inputs(work: Workload, profile: LinkProfile) -> tuple[str, ...]:
+    """What the model started from, one line each."""
+    return (
+        *work.inputs,
         f"links '{profile.name}': in zone {profile.zone.bandwidth * 8 / 1e9:g} Gbit/s, "
         f"across zones {profile.cross_zone.bandwidth * 8 / 1e9:g} Gbit/s a ring edge ({profile.cross_zone.source})",
     )
-
-
-def _gradient_bytes(job: TrainingJob, facts: PriceFacts) -> tuple[float, str]:
-    if facts.gradient_bytes:
-        return facts.gradient_bytes, "stated by --gradient-bytes"
-    stated = parse_bytes(job.source.annotations.get(GRADIENT_ANNOTATION, ""))
-    if stated:
-        return stated, f"stated by annotation {GRADIENT_ANNOTATION}"
-    return ASSUMED_GRADIENT_BYTES, "assumed: 7B parameters in bf16; state yours with --gradient-bytes"
-
-
-def _compute_seconds(job: TrainingJob, exposed_in_one_zone: float, facts: PriceFacts) -> tuple[float, str]:
-    if facts.compute_seconds:
-        return facts.compute_seconds, "stated by --compute-ms"
-    stated = job.source.annotations.get(COMPUTE_ANNOTATION, "")
-    if stated.isdigit() and int(stated):
-        return int(stated) / 1000, f"stated by annotation {COMPUTE_ANNOTATION}"
-    derived = exposed_in_one_zone * ASSUMED_BUSY_SHARE / (1 - ASSUMED_BUSY_SHARE)
-    return derived, f"assumed: accelerators busy {ASSUMED_BUSY_SHARE:.0%} when co-located; state yours with --compute-ms"

@@ -14,21 +14,23 @@ from pathlib import Path
 from stallscope.collective.cost import Spot
 from stallscope.collective.links import Link, LinkProfile
 from stallscope.collective.rehearsal import EdgeResult, PlacementResult, PodPlacement, Rehearsal, Repetition, Scale
+from stallscope.collective.workload import Workload
 from stallscope.errors import LabError
 from stallscope.lab import state
-from stallscope.lab.cast import Cast, RankSeat
+from stallscope.lab.cast import Cast
 from stallscope.lab.faults.inject import run_with_faults
 from stallscope.lab.faults.registry import parse_faults
-from stallscope.lab.firewall import drops_of
-from stallscope.lab.matrix import cached_segments, drop_results, reachability
+from stallscope.lab.firewall import Segments, drops_of
+from stallscope.lab.machine import measure_machine
+from stallscope.lab.matrix import cached_segments, drop_results, reachability, reason
 from stallscope.lab.netns import build, congestion_control
 from stallscope.lab.plan import LoopPlan, bucket_count
 from stallscope.lab.ranks import Zygote
 from stallscope.lab.sandbox import Emit, isolated
 from stallscope.lab.shaper import Shape
 from stallscope.lab.stage import Stage, run_once
-from stallscope.lab.topology import LabPod, LabSpec
-from stallscope.lab.workload import Workload, choose_scale, modelled
+from stallscope.lab.workload import choose_scale, modelled
+from stallscope.model.traffic import Outcome, PortRange, Protocol
 from stallscope.policy.engine import PolicySet
 
 #: CPU share of the machine above which it, and not the link, may have set the pace.
@@ -183,9 +185,28 @@ def _set_up(
     stage.drops = list(drops_of(scene.cast.endpoints, stage.segments))
     stage.enforce()
     said += scene.cast.notes
+    stage.no_names = unresolved(scene.cast, stage.segments)
+    if stage.no_names:
+        pod, reason = next(iter(stage.no_names.items()))
+        said.append(
+            f"{scene.label}: DNS is denied, so names do not resolve in {len(stage.no_names)} pods, e.g. {pod}: {reason} "
+            "(judged, not measured: the lab has no name server)"
+        )
     if request.named:
         emit({"names": {f"{scene.label}-{pod}": ns.fd for pod, ns in cluster.pods.items()}})
     return stage, up
+
+
+def unresolved(cast: Cast, segments: Segments) -> dict[str, str]:
+    """Pods whose DNS queries a policy denies, and why: in the lab their names do not resolve."""
+    if cast.dns is None:
+        return {}
+    found = {}
+    for pod, end in cast.endpoints.items():
+        verdict = segments(end, cast.dns, PortRange(53, 53, Protocol.UDP))[0][1]
+        if verdict.outcome is Outcome.DENIED:
+            found[pod] = reason(verdict, end, cast.dns)
+    return found
 
 
 def lab_shape(profile: LinkProfile, scale: Scale) -> Shape:
@@ -288,46 +309,3 @@ def _profile_lines(profile: LinkProfile) -> Iterator[str]:
         rate = f"{link.bandwidth * 8e-9:.4g} Gbit/s"
         loss = f", loss {link.loss:.2%}" if link.loss else ""
         yield f"{name} {rate}, {link.latency * 1e6:.4g} us one way{loss} a ring edge ({link.source})"
-
-
-def measure_machine(zygote: Zygote, directory: Path, ranks: int) -> float:
-    """Bytes/s one ring edge carries with `ranks` ranks over unshaped links here and now: the transport's own figure."""
-    pods = tuple(LabPod(name=f"probe-{i}", node=f"node-{i}", rank=i) for i in range(ranks))
-    spec = LabSpec(pods=pods, zones={p.node: "one" for p in pods})
-    size = max(1_600_000, 100_000 * ranks)  # large enough that bytes, not turns, set the pace
-    plan = LoopPlan(compute_seconds=0.0, gradient_bytes=size, buckets=1 if ranks > 8 else 2, steps=5, warmup=2)
-    with build(spec) as cluster:
-        stage = Stage(
-            label="machine",
-            cast=_bare_cast(spec, ranks),
-            segments=lambda *_: (),
-            cluster=cluster,
-            directory=directory / "machine",
-            plan=plan,
-            shape=Shape(zone=Link(bandwidth=1, latency=0), cross_zone=Link(bandwidth=1, latency=0)),
-        )
-        repetition, _ = run_once(stage, zygote, expected_step=1.0)
-    if not repetition.finished:
-        raise LabError(
-            f"the machine cannot carry {ranks} ranks: {repetition.ended}", hint="rehearse a smaller copy of the job"
-        )
-    return repetition.bus_bandwidth
-
-
-def _bare_cast(spec: LabSpec, ranks: int) -> Cast:
-    seats = tuple(
-        RankSeat(
-            rank=i,
-            pod=spec.pods[i].name,
-            env={
-                "MASTER_ADDR": spec.pods[0].name,
-                "MASTER_PORT": "29500",
-                "RANK": str(i),
-                "WORLD_SIZE": str(ranks),
-                "LOCAL_RANK": "0",
-                "GLOO_SOCKET_IFNAME": "eth0",
-            },
-        )
-        for i in range(ranks)
-    )
-    return Cast(spec=spec, seats=seats, endpoints={}, ports=(), rendezvous_port=29500)

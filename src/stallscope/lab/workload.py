@@ -1,76 +1,16 @@
-"""
-The real job that the lab scales down: gradient bytes and compute time, stated or derived, never tuned.
-
-Without figures of the user's: a 7B model in bf16 whose GPUs take 65,536 tokens each per optimizer step. Compute is
-6 x parameters x tokens (Kaplan et al. 2020, arXiv 2001.08361, §2.1) at 40 % of an A100's 312 TFLOP/s dense bf16 (its data
-sheet; 40 % is a usual utilisation, an assumption). 65,536 tokens a GPU are 1M tokens a batch on 16 GPUs: GPT-3 XL's batch
-(Brown et al. 2020, table 2.1).
-"""
+"""How the real job is scaled down to what this machine carries, and what the cost model says of it in lab units."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from stallscope.collective.cost import Spot, StepModel, step_cost
+from stallscope.collective.cost import Spot, step_cost
 from stallscope.collective.links import LinkProfile
-from stallscope.collective.profile import parse_bytes
 from stallscope.collective.rehearsal import Modelled, Scale
-from stallscope.judge.price import COMPUTE_ANNOTATION, GRADIENT_ANNOTATION
-from stallscope.model.workload import TrainingJob
-
-PARAMETERS = 7e9
-BYTES_PER_GRADIENT = 2
-TOKENS_PER_GPU = 65_536
-FLOPS = 312e12 * 0.4
+from stallscope.collective.workload import Workload
 
 #: A lab step should be long beside the machine's own delays, and short enough to repeat.
 TARGET_STEP_SECONDS = 0.3
 #: Share of what the machine carries unshaped that a shaped link may use, so that the link is the bottleneck, not the CPU.
 HEADROOM = 0.25
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """One step of the real job, and where the figures come from."""
-
-    gradient_bytes: float
-    compute_seconds: float
-    inputs: tuple[str, ...]
-
-    @property
-    def model(self) -> StepModel:
-        return StepModel(gradient_bytes=self.gradient_bytes, compute_seconds=self.compute_seconds)
-
-
-def workload(job: TrainingJob, *, gradient_bytes: float | None = None, compute_seconds: float | None = None) -> Workload:
-    """What the user stated (arguments, then the job's annotations), completed by the assumptions above."""
-    annotations = job.source.annotations
-    stated_bytes = gradient_bytes or parse_bytes(annotations.get(GRADIENT_ANNOTATION, ""))
-    stated_compute = (
-        compute_seconds if compute_seconds is not None else _milliseconds(annotations.get(COMPUTE_ANNOTATION, ""))
-    )
-    gradients = stated_bytes or PARAMETERS * BYTES_PER_GRADIENT
-    parameters = gradients / BYTES_PER_GRADIENT
-    compute = stated_compute if stated_compute is not None else 6 * parameters * TOKENS_PER_GPU / FLOPS
-    origin = "stated" if stated_bytes else "assumed: 7B parameters in bf16"
-    how = (
-        "stated"
-        if stated_compute is not None
-        else f"6 x {parameters:.3g} parameters x 65,536 tokens / (40 % of 312 TFLOP/s)"
-    )
-    return Workload(
-        gradient_bytes=gradients,
-        compute_seconds=compute,
-        inputs=(f"gradients {gradients / 1e9:.3g} GB a step ({origin})", f"compute {compute:.3g} s a step ({how})"),
-    )
-
-
-def _milliseconds(text: str) -> float | None:
-    try:
-        value = float(text.removesuffix("ms"))
-    except ValueError:
-        return None
-    return value / 1000 if value >= 0 else None
 
 
 def choose_scale(work: Workload, profile: LinkProfile, ranks: int, machine_rate: float) -> Scale:

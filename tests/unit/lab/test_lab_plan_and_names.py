@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from stallscope.collective.links import Link, LinkProfile, gbit
+from stallscope.collective.workload import Workload
 from stallscope.errors import LabError
 from stallscope.lab.names import write_names
 from stallscope.lab.plan import LoopPlan, Quirks, bucket_count, plan_from_json
 from stallscope.lab.shaper import burst, queue
 from stallscope.lab.step import bucket_sizes
 from stallscope.lab.topology import LabPod, LabSpec, plan
-from stallscope.lab.workload import Workload, choose_scale
+from stallscope.lab.workload import choose_scale
 
 SPEC = LabSpec(
     pods=(
