@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stallscope.errors import LabError
+from stallscope.judge.outside import outside_endpoint
 from stallscope.judge.pods import endpoint
 from stallscope.judge.result import Judgement
 from stallscope.lab.topology import LabPod, LabSpec
@@ -33,13 +34,17 @@ class RankSeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """Everything the lab needs of a job under one placement. `notes` are departures from the job, one line each."""
+    """
+    Everything the lab needs of a job under one placement. `notes` are departures from the job, one line each; `dns` is
+    cluster DNS as the policies see it, for jobs that need names.
+    """
 
     spec: LabSpec
     seats: tuple[RankSeat, ...]
     endpoints: Mapping[str, Endpoint]
     ports: tuple[PortRange, ...]
     rendezvous_port: int
+    dns: Endpoint | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -71,8 +76,15 @@ def cast(judgement: Judgement, job: TrainingJob, placement: Mapping[str, str | N
         endpoints=_endpoints(judgement, job, placement),
         ports=_needed(job),
         rendezvous_port=job.rendezvous.port if job.rendezvous else DEFAULT_PORT,
+        dns=_dns(judgement, job),
         notes=notes,
     )
+
+
+def _dns(judgement: Judgement, job: TrainingJob) -> Endpoint | None:
+    if not any(flow.destination == Outside.CLUSTER_DNS for flow in job.flows):
+        return None
+    return outside_endpoint(Outside.CLUSTER_DNS, judgement.inputs.objects)[0]
 
 
 def _name(pod: Pod) -> str:

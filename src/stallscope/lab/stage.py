@@ -33,7 +33,7 @@ class Helper(Protocol):
 class Stage:
     """
     A built placement. Everything a fault may change is mutable here: `drops` (call `enforce` after a change), `quirks` and
-    `env` by rank, `broken_names`, `cores` by rank, `absent` ranks, `plan`, `shape`.
+    `env` by rank, `broken_names`, `cores` by rank, `no_names` (pods without DNS), `absent` ranks, `plan`, `shape`.
     """
 
     label: str
@@ -48,6 +48,7 @@ class Stage:
     env: dict[int, dict[str, str]] = field(default_factory=dict)
     cores: dict[int, tuple[int, ...]] = field(default_factory=dict)
     broken_names: bool = False
+    no_names: dict[str, str] = field(default_factory=dict)
     absent: set[int] = field(default_factory=set)
     helpers: list[Helper] = field(default_factory=list)
     command: tuple[str, ...] = ()
@@ -81,7 +82,11 @@ class Stage:
     def orders(self) -> list[RankOrder]:
         """What to start, one order a rank; one a pod when the user's own command runs."""
         self.directory.mkdir(exist_ok=True)
-        files = write_names(self.directory, self.cast.spec, self.cluster.plan.ips, broken=self.broken_names)
+        names = write_names(self.directory, self.cast.spec, self.cluster.plan.ips, broken=self.broken_names)
+        nothing = names
+        if self.no_names:
+            (self.directory / "none").mkdir(exist_ok=True)
+            nothing = write_names(self.directory / "none", self.cast.spec, {}, broken=True)
         seats = [s for s in self.cast.seats if not self.command or s.env["LOCAL_RANK"] == "0"]
         return [
             RankOrder(
@@ -90,7 +95,7 @@ class Stage:
                 env={**seat.env, **self.env.get(seat.rank, {})},
                 plan=None if self.command else replace(self.plan, quirks=self.quirks_of(seat.rank)),
                 command=self.command,
-                files=files,
+                files=nothing if seat.pod in self.no_names else names,
                 cores=self.cores.get(seat.rank, ()),
             )
             for seat in seats

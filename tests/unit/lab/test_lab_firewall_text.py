@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from stallscope.lab.faults.registry import describe_faults, parse_fault
 from stallscope.lab.firewall import Drop, drops_of, ruleset, why
 from stallscope.lab.matrix import agrees
 from stallscope.lab.reach import Reached
+from stallscope.lab.run import unresolved
 from stallscope.model.source import Location, Span
 from stallscope.model.traffic import (
     Direction,
@@ -114,3 +116,28 @@ def test_drops_are_the_engines_denials_pair_by_pair_and_port_by_port(example: st
                 )
                 verdict = judgement.policies.evaluate(PeerEdge(source=a, destination=b, port=port))
                 assert covered == (verdict.outcome is Outcome.DENIED), (source, destination, port)
+
+
+NO_DNS = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: no-dns, namespace: train}
+spec:
+  podSelector: {matchLabels: {net-zone: gpu}}
+  policyTypes: [Egress]
+  egress: [{to: [{podSelector: {}}]}]
+"""
+
+
+def test_pods_whose_dns_a_policy_denies_resolve_nothing(tmp_path: Path) -> None:
+    policy = tmp_path / "no-dns.yaml"
+    policy.write_text(NO_DNS)
+    paths = (str(EXAMPLES / "incident-detour/job.yaml"), str(EXAMPLES / "incident/nodes.yaml"), str(policy))
+    judgement = judged(InputOptions(paths=paths)).judgement
+    job = judgement.jobs[0]
+    assert job.witness is not None
+    made = cast(judgement, job.job, job.witness.nodes)
+    found = unresolved(made, judgement.policies.evaluate_range)
+    assert set(found) == {f"llm-worker-{i}" for i in range(4)}  # the coordinator is not selected
+    assert "NetworkPolicy train/no-dns" in found["llm-worker-0"]
+    assert unresolved(replace(made, dns=None), judgement.policies.evaluate_range) == {}
