@@ -17,12 +17,11 @@ from stallscope.placement.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Nodes that lie in the same domains of every key that matters. `pools` are positions in `Pools.pools`."""
+    """Nodes that lie in the same domains of every key that matters."""
 
     zone: str
     domains: Mapping[str, str]
     keyed: frozenset[str]
-    pools: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)

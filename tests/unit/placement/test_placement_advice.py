@@ -15,11 +15,13 @@ from placement_helpers import TAINT, TOLERATION, affine_to, node, pod_body, requ
 from stallscope.model.topology import HOSTNAME, ZONE, Node, Taint
 from stallscope.placement.deadlock import half_start, twin
 from stallscope.placement.exclusive import JOBSET_KEY, with_exclusive_topology
-from stallscope.placement.facts import affinity_facts, spread_facts
+from stallscope.placement.facts import affinity_facts, spread_facts, spread_forces_split
+from stallscope.placement.feasible import feasible_by_class
 from stallscope.placement.gangs import GangSpec
 from stallscope.placement.group import judge_group
 from stallscope.placement.rooms import gpu_taints, zone_rooms, zones_that_hold
 from stallscope.placement.scoring import balanced_allocation, least_allocated, normal_affinity, normal_spread
+from stallscope.placement.settings import spread_defaults
 from stallscope.placement.spec_only import spec_only
 from stallscope.placement.ties import Lcg, interleaved, uniform
 
@@ -174,3 +176,27 @@ def test_orders_of_nodes() -> None:
     assert order in (["a", "b", "a", "a"], ["b", "a", "a", "a"])
     assert sorted(uniform(nodes, Lcg(3))) == [0, 1, 2, 3]
     assert uniform(nodes, Lcg(3)) == uniform(nodes, Lcg(3))
+
+
+def test_scheduler_configuration_with_its_own_default_constraints() -> None:
+    hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    args = {"defaultingType": "List", "defaultConstraints": [hard]}
+    config = {"profiles": [{"pluginConfig": [{"name": "PodTopologySpread", "args": args}]}]}
+    assert spread_defaults(config) == (hard,)
+    assert spread_defaults({"profiles": [{"pluginConfig": [{"name": "PodTopologySpread", "args": {}}]}]}) is None
+    assert spread_defaults({"profiles": "x"}) is None
+
+
+def test_one_snapshot_for_all_roles() -> None:
+    pods = [*requests(2, role="master", gpus=0, nodeSelector={ZONE: "b"}), *requests(3)]
+    found = feasible_by_class([(p.klass, p.body) for p in pods], zones(a=1, b=1))
+    assert {k: f.feasible for k, f in found.items()} == {"master": ("b0",), "worker": ("a0", "b0")}
+
+
+def test_only_spreads_that_hurt_are_listed() -> None:
+    def spread(skew: int) -> dict[str, Any]:
+        selector = {"matchLabels": {"job": "x"}}
+        return {"maxSkew": skew, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+
+    pods = requests(3, topologySpreadConstraints=[spread(3), spread(1)])
+    assert [f.index for f in spread_forces_split(pods, zones(a=2, b=2))] == [1]
