@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from stallscope.judge.result import Judgement
 from stallscope.load.inputs import Loaded, LoadRequest, load, load_text
 from stallscope.load.stream import parse_stream
 from stallscope.model.kube import DEFAULT_NAMESPACE
-from stallscope.records import dataclass
 from stallscope.remedy.diff import FileChange
 from stallscope.remedy.model import Choices
 from stallscope.remedy.rounds import Fixed, Texts, fix

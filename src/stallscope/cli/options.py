@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from stallscope.errors import UsageError
-from stallscope.records import dataclass
 
 if TYPE_CHECKING:
     from stallscope.judge.inputs import ClusterFacts

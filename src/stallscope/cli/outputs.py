@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stallscope.cli.console import is_terminal, speaks_unicode, wants_color, width_of, write
 from stallscope.cli.options import FORMATS
 from stallscope.errors import UsageError
 from stallscope.model.source import Location
-from stallscope.records import dataclass
 from stallscope.render.formats import render
 from stallscope.render.report import Look, Report, SourceCache
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from stallscope.errors import NothingToCheck
 from stallscope.findings import Finding, Severity, Suppressed
 from stallscope.judge.inputs import Inputs, Problem, ProblemKind
 from stallscope.model.kube import DEFAULT_NAMESPACE
-from stallscope.records import dataclass
 from stallscope.render.report import Report, numbered
 from stallscope.rules import registry
 

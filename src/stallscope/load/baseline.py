@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from stallscope.errors import UsageError
 from stallscope.findings import Finding, Suppressed, SuppressedBy
-from stallscope.records import dataclass
 
 SCHEMA_VERSION = "1"
 MAX_BYTES = 64 << 20

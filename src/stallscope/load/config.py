@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stallscope.errors import UsageError
 from stallscope.model.source import Location, span_of
-from stallscope.records import dataclass
 
 YAML_NAMES = ("stallscope.yaml", ".stallscope.yaml")
 MAX_BYTES = 1 << 20

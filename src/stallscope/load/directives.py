@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from stallscope.findings import SuppressedBy
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import ListNode, Location, MapNode, Route, Span
-from stallscope.records import dataclass
 
 ANNOTATION = "stallscope.dev/ignore"
 MARK = re.compile(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from stallscope.findings import Finding, Label, Severity, Suppressed
 from stallscope.load.directives import ANNOTATION, Directive, in_annotations, in_comments
 from stallscope.model.kube import KubeObject
-from stallscope.records import dataclass
 
 RULE = ("STL990", "unused-suppression")
 

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 Route = tuple[str | int, ...]
@@ -287,19 +288,19 @@ def span_of(tree: Any, route: Route, *, key: bool = True) -> Span:
     A route that leaves the tree, or reaches a part without positions, gives the nearest enclosing span: a report should
     point somewhere useful even for an absent field.
     """
-    best: Span = getattr(tree, "span", NO_SPAN)
+    found: Callable[[], Span] = partial(getattr, tree, "span", NO_SPAN)  # a span costs: only the last one is worked out
     node = tree
     for depth, step in enumerate(route):
         node = node.located() if isinstance(node, LazyNode) else node
         last = depth == len(route) - 1
         if isinstance(node, MapNode) and isinstance(step, str) and step in node:
-            best = node.span_at(step, of_key=key and last)
+            found = partial(node.span_at, step, of_key=key and last)
         elif isinstance(node, ListNode) and isinstance(step, int) and 0 <= step < len(node):
-            best = node.span_at(step)
+            found = partial(node.span_at, step)
         elif dig(node, step) is None:
-            return span_of(tree, route[:depth]) if depth else best
+            return span_of(tree, route[:depth]) if depth else found()
         node = dig(node, step)
-    return best
+    return found()
 
 
 def dig(tree: Any, *route: str | int, default: Any = None) -> Any:

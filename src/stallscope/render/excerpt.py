@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap as wrap_words
 
 from stallscope.findings import Label
 from stallscope.model.source import Location, Span
-from stallscope.records import dataclass
 from stallscope.render.escape import char_text, char_width, text_width, visible
 from stallscope.render.report import Look, SourceCache
 from stallscope.render.style import Style

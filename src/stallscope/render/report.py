@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stallscope.findings import Finding, Severity, Suppressed, SuppressedBy
 from stallscope.judge.inputs import Problem
 from stallscope.judge.result import JobJudgement
 from stallscope.model.source import Location
-from stallscope.records import dataclass
 from stallscope.rules.base import Rule
 
 
