@@ -79,9 +79,22 @@ def _remedy(case: _Case, draft: _Draft, rules: Sequence[str], made: tuple[Op, ..
         job=case.job.ref,
         rules=tuple(rules),
         ops=made,
-        assumptions=draft.assumptions,
+        assumptions=(*draft.assumptions, *_if_live(case.job, draft.slug)),
         unproved=(*draft.unproved, *_unproved(case)),
     )
+
+
+def _if_live(job: TrainingJob, slug: str) -> tuple[str, ...]:
+    """
+    What the API server lets change on an object that exists (measured, placement.md §2.9): a suspended Job takes
+    nodeSelector, tolerations and node affinity; all else means to create it anew.
+    """
+    source = job.source
+    if source.get("metadata", "uid") is None:
+        return ()
+    if source.group == "batch" and source.get("spec", "suspend") is True and slug == "pin-zone":
+        return ("the Job exists and is suspended: this may be changed before it is resumed",)
+    return (f"the {source.kind} exists: its pod template cannot be changed in place, delete and create it again",)
 
 
 def _order(case: _Case) -> tuple[Callable[[Bench, _Case], _Draft], ...]:

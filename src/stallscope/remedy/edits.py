@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stallscope.errors import PatchRefused
-from stallscope.model.source import ListNode, MapNode, Route
+from stallscope.model.source import LazyNode, ListNode, MapNode, Route
 from stallscope.remedy.emit import Style
 from stallscope.remedy.insert import Slot, TextEdit, Writer, fill, insert_items, insert_keys, replace
 from stallscope.remedy.ops import same, show_route
@@ -38,6 +38,8 @@ def edits_between(text: str, old: Any, new: Any, style: Style) -> list[TextEdit]
 def _visit(w: Writer, edited: dict[int, Any], old: Any, new: Any, slot: Slot) -> None:
     if old is new:
         return
+    if isinstance(old, LazyNode):  # an item of a large dump: its places are read now
+        old = old.located()
     if getattr(old, "shared", False):
         if id(old) in edited:  # written once, where the anchor stands
             return

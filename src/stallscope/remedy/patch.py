@@ -69,10 +69,11 @@ def prove_text(before: str, documents: Sequence[Any], after: str, intended: Sequ
         raise PatchRefused("the patched text would not be readable") from error
     if len(found) != len(intended) or not all(map(same, found, intended)):
         raise PatchRefused("the patched text would not say what was intended")
-    if comments(before, documents) != comments(after, found):
+    if is_json(before):
+        if not is_json(after):
+            raise PatchRefused("the patched text would no longer be JSON")
+    elif comments(before, documents) != comments(after, found):
         raise PatchRefused("the patch would touch a comment")
-    if is_json(before) and not is_json(after):
-        raise PatchRefused("the patched text would no longer be JSON")
 
 
 def _append(text: str, op: AddDocument, parse: Parse) -> str:

@@ -9,13 +9,13 @@ from stallscope.errors import PatchRefused
 from stallscope.findings import Finding
 from stallscope.judge.result import Judgement
 from stallscope.model.kube import KubeObject
-from stallscope.model.source import as_list, as_str, dig
+from stallscope.model.source import as_list, as_str, as_str_map, dig
 from stallscope.model.workload import Overlay, Role, TrainingJob
 from stallscope.remedy import templates
 from stallscope.remedy.bench import Bench
 from stallscope.remedy.model import Plan, Remedy, Unfixed
 from stallscope.remedy.ops import Op
-from stallscope.remedy.roles import present
+from stallscope.remedy.roles import labels_of, present
 
 _SHM = "/dev/shm"  # noqa: S108
 #: Mesh -> where its opt-out stands on the pod template, and what it says (istio.io, linkerd.io).
@@ -136,14 +136,33 @@ def _interface_value(name: str, old: str) -> str:
     return "eth0"
 
 
-def _not_ready(bench: Bench, job: TrainingJob, judgement: Judgement, finding: Finding) -> str:
-    if not finding.key.startswith("unready:"):
-        return ""
-    service = next((o for o in _services(judgement, job) if o.at("spec") == finding.primary), None)
+def _service(bench: Bench, job: TrainingJob, judgement: Judgement, finding: Finding) -> str:
+    """The headless Service of the pods' names: unready pods, a selector that misses them, a cluster IP."""
+    kind = finding.key.partition(":")[0]
+    route = {"unready": ("spec",), "selects-nothing": ("spec", "selector"), "not-headless": ("spec", "clusterIP")}.get(kind)
+    service = next((o for o in _services(judgement, job) if route and o.at(*route) == finding.primary), None)
     if service is None:
         return ""
-    bench.set(service, ("spec", "publishNotReadyAddresses"), True)
-    return f"{service.ref} publishes the names of pods that are not ready"
+    if kind == "unready":
+        bench.set(service, ("spec", "publishNotReadyAddresses"), True)
+        return f"{service.ref} publishes the names of pods that are not ready"
+    if kind == "not-headless":
+        bench.set(service, ("spec", "clusterIP"), "None")
+        return f"{service.ref} is headless"
+    return _selector(bench, job, service)
+
+
+def _selector(bench: Bench, job: TrainingJob, service: KubeObject) -> str:
+    """Values replaced by those that all pods of the job carry under the same keys."""
+    roles = present(job)
+    for key, value in as_str_map(service.get("spec", "selector")).items():
+        carried = {labels_of(job, r).get(key) for r in roles}
+        wanted = next(iter(carried)) if len(carried) == 1 else None
+        if wanted is None:
+            raise PatchRefused(f"the pods of {job.ref} carry no label {key}")
+        if wanted != value:
+            bench.replace(service, ("spec", "selector", key), wanted)
+    return f"{service.ref} selects the pods of {job.name}"
 
 
 def _services(judgement: Judgement, job: TrainingJob) -> Iterator[KubeObject]:
@@ -162,13 +181,13 @@ _PLANNERS: Mapping[str, Callable[[Bench, TrainingJob, Judgement, Finding], str]]
     "STL206": _mesh,
     "STL301": _interface,
     "STL302": _shm,
-    "STL308": _not_ready,
+    "STL308": _service,
 }
 _SLUGS = {
     "STL206": "mesh-opt-out",
     "STL301": "nccl-interface",
     "STL302": "shared-memory",
-    "STL308": "publish-not-ready",
+    "STL308": "headless-service",
 }
 _ASSUMED: Mapping[str, tuple[str, ...]] = {
     "STL301": ("the pods' interface is eth0, as on nearly every CNI",),

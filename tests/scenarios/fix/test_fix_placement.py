@@ -300,3 +300,21 @@ items:
     assert "is anchored and used elsewhere" in left.reason
     assert "topology.kubernetes.io/zone: zone-b" in left.hint
     assert left.hint.startswith("# in 0.yaml, at items[0].spec.pytorchReplicaSpecs.Worker.template.spec.nodeSelector:")
+
+
+def test_a_dump_of_a_running_job_says_that_it_must_be_created_again(fix: Any) -> None:
+    live = fix.pytorchjob().replace("  name: llm\n", "  name: llm\n  uid: 6b1e\n", 1)
+    [remedy] = fix(live).fixed.remedies
+    assert (
+        "the PyTorchJob exists: its pod template cannot be changed in place, delete and create it again"
+        in remedy.assumptions
+    )
+
+
+def test_a_suspended_job_may_be_pinned_in_place_but_not_by_affinity(fix: Any) -> None:
+    text = (Path(__file__).parent / "kinds" / "job.yaml").read_text()
+    live = text.replace("  name: llm\n", "  name: llm\n  uid: 6b1e\n", 1).replace("spec:\n", "spec:\n  suspend: true\n", 1)
+    [pin] = fix(live, strategy=Strategy.PIN).fixed.remedies
+    [affinity] = fix(live, strategy=Strategy.PORTABLE).fixed.remedies
+    assert any("may be changed before it is resumed" in text for text in pin.assumptions)
+    assert any("create it again" in text for text in affinity.assumptions)

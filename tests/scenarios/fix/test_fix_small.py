@@ -125,6 +125,39 @@ spec:
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  clusterIP: None\n  selector: {app: other}\n", "  clusterIP: None\n  selector: {app: llm}\n"),
+        ("  selector: {app: llm}\n", "  selector: {app: llm}\n  clusterIP: None\n"),
+    ],
+    ids=["selector", "cluster-ip"],
+)
+def test_the_service_of_the_pods_names(fix: Any, old: str, new: str) -> None:
+    text = f"""\
+apiVersion: v1
+kind: Service
+metadata: {{name: llm, namespace: train}}
+spec:
+  ports: [{{port: 29500}}]
+{old}---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: llm, namespace: train}}
+spec:
+  serviceName: llm
+  replicas: 2
+  selector: {{matchLabels: {{app: llm}}}}
+  template:
+    metadata: {{labels: {{app: llm}}}}
+    spec:
+      nodeSelector: {{topology.kubernetes.io/zone: zone-b}}
+      containers: [{{name: trainer, image: x, command: [torchrun, --nnodes=2, train.py]}}]
+"""
+    run = fix(text, select=("STL308",))
+    assert run.fixed.texts["0.yaml"] == text.replace(old, new)
+
+
 def test_two_roles_of_a_trainjob_share_one_patch_entry(fix: Any) -> None:
     """MPI runtimes have a launcher and nodes; both patches belong to one manager's entry."""
     text = """\

@@ -450,3 +450,18 @@ def test_is_refused_with_the_snippet(case: Case) -> None:
         patch_text(case.before, case.ops, parse)
     assert case.after in refused.value.message
     assert refused.value.hint.startswith("# in f")
+
+
+def test_a_large_json_dump_is_patched_in_its_one_item() -> None:
+    """Dumps above the small-file limit are read without places; the item that is edited gets them on demand."""
+    filler = "".join(f'    {{"kind": "ConfigMap", "data": {{"k{i}": "{"x" * 400} # no comment"}}}},\n' for i in range(800))
+    text = (
+        '{\n  "kind": "List",\n  "items": [\n'
+        + filler
+        + '    {\n      "kind": "Job",\n      "spec": {\n        "a": 1\n      }\n    }\n  ]\n}\n'
+    )
+    assert len(text) > 256 * 1024
+    patched = patch_text(text, [put("items|800|spec|b", {"c": ["d"]})], parse)
+    assert patched == text.replace(
+        '        "a": 1\n', '        "a": 1,\n        "b": {\n          "c": [\n            "d"\n          ]\n        }\n'
+    )
