@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -127,6 +128,8 @@ def _per_pod(cluster: PocketCluster, link: End, settings: Link, have: Features, 
         lines = [line if "bfifo" not in line else line.replace(f"bfifo limit {limit}", netem) for line in lines]
     elif settings.latency or settings.loss:
         _delay_and_loss(link, "", settings, have, said)
+    with suppress(OSError):  # shaped before: start anew; never shaped: nothing to remove
+        link.namespace.netlink.send([netlink.no_qdisc(link.index)])
     with entered(link.namespace.fd):
         run_tc(lines)
 
