@@ -12,8 +12,9 @@ from stallscope.judge.result import Answer
 from stallscope.judge.witness import Witness
 from stallscope.model.topology import Topology
 from stallscope.model.workload import RoleKind, TrainingJob
-from stallscope.placement.feasible import feasible
+from stallscope.placement.feasible import feasible_by_class
 from stallscope.placement.group import Feasibility, GroupOutcome, Placement, PodRequest, judge_group
+from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
 from stallscope.placement.spec_only import spec_only
 
 
@@ -37,14 +38,13 @@ class Landing:
         return self.outcome is None or any(set(zones) <= zone_set for zone_set in self.outcome.zone_sets)
 
 
-def land(job: TrainingJob, topology: Topology | None) -> Landing:
+def land(job: TrainingJob, topology: Topology | None, settings: Settings = DEFAULT_SETTINGS) -> Landing:
     """The landing of `job` on `topology`; without one, what its manifests alone decide."""
     if topology is None or not topology.nodes:
         return _from_spec(job)
     pods = pod_requests(job)
-    outcome = judge_group(pods, topology, ranks=_whose_zone_counts(job), gang=declared_gang(job))
-    present = {p.klass for p in pods}
-    per_role = {role: feasible(_first_body(pods, role), topology) for role in sorted(present)}
+    outcome = judge_group(pods, topology, settings=settings, ranks=_whose_zone_counts(job), gang=declared_gang(job))
+    per_role = feasible_by_class(_one_of_each_role(pods), topology, settings)
     zone_of = {n.name: n.zone for n in topology.nodes}
     return Landing(
         can_split=_answer(job, outcome),
@@ -75,8 +75,11 @@ def _from_spec(job: TrainingJob) -> Landing:
     )
 
 
-def _first_body(pods: Sequence[PodRequest], role: str) -> Mapping[str, Any]:
-    return next(p.body for p in pods if p.klass == role)
+def _one_of_each_role(pods: Sequence[PodRequest]) -> list[tuple[str, Mapping[str, Any]]]:
+    first: dict[str, Mapping[str, Any]] = {}
+    for pod in pods:
+        first.setdefault(pod.klass, pod.body)
+    return sorted(first.items())
 
 
 def _answer(job: TrainingJob, outcome: GroupOutcome) -> Answer:

@@ -1,0 +1,49 @@
+"""What else the scheduler reads besides pods and nodes: Services and owners (default spreading), volumes and their claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from stallscope.model.kube import KubeObject
+from stallscope.model.source import as_str_map
+from stallscope.model.workload import TrainingJob
+from stallscope.placement.settings import Owner, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Found once per input: the settings all jobs share, and the Services of each namespace."""
+
+    settings: Settings = field(default_factory=Settings)
+    services: tuple[Owner, ...] = ()
+
+    def of(self, job: TrainingJob) -> Settings:
+        """The settings for one job: its own Services, those of the files, and the StatefulSet that owns its pods."""
+        own = [Owner(namespace=s.namespace, selector=s.selector) for s in job.services]
+        if job.source.kind == "StatefulSet":
+            selector = as_str_map(job.source.get("spec", "selector", "matchLabels"))
+            own.append(Owner(namespace=job.namespace, selector=selector))
+        return replace(self.settings, owners=(*own, *(s for s in self.services if s.namespace == job.namespace)))
+
+
+def surroundings(objects: Sequence[KubeObject]) -> Surroundings:
+    """Services, PersistentVolumeClaims, PersistentVolumes and StorageClasses among `objects`."""
+    kinds = {kind: [o for o in objects if o.kind == kind] for kind in _KINDS}
+    claims = {f"{o.namespace}/{o.name}": o.body for o in kinds["PersistentVolumeClaim"]}
+    volumes = {o.name: o.body for o in kinds["PersistentVolume"]}
+    return Surroundings(
+        settings=Settings(
+            claims=claims if claims or volumes else None,
+            volumes=volumes,
+            storage_classes={o.name: o.body for o in kinds["StorageClass"]},
+        ),
+        services=tuple(
+            Owner(namespace=o.namespace, selector=selector)
+            for o in kinds["Service"]
+            if (selector := as_str_map(o.get("spec", "selector")))
+        ),
+    )
+
+
+_KINDS = ("Service", "PersistentVolumeClaim", "PersistentVolume", "StorageClass")
