@@ -1,4 +1,4 @@
-"""What else the scheduler reads besides pods and nodes: Services and owners (default spreading), volumes and their claims."""
+"""What else the scheduler reads besides pods and nodes: Services and owners (default spreading), volumes and claims."""
 
 from __future__ import annotations
 
