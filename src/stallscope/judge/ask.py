@@ -6,9 +6,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from stallscope.errors import UsageError
-from stallscope.judge.flows import WORST_FIRST, Member, judge_pair, zone_of
+from stallscope.judge.flows import WORST_FIRST, judge_pair, zone_of
 from stallscope.judge.members import members
-from stallscope.judge.outside import outside_endpoint
+from stallscope.judge.network import Member, Network
+from stallscope.judge.outside import outside_end
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
 from stallscope.model.traffic import Flow, FlowKind, Outside, PortRange
 
@@ -23,17 +24,16 @@ def ask(
     nodes = {n.name: n for n in judgement.topology.nodes} if judgement.topology else {}
     pods = members(judged.job, judged.witness, nodes, judgement.facts)
     sources, destinations = (_end(judged, name, pods, judgement) for name in (source, destination))
+    network = Network(policies=judgement.policies, mesh=judgement.mesh, services=judged.job.services)
     flow = Flow(kind=FlowKind.SERVICE, source=source, destination=destination, ports=(ports,), reason="asked")
     found: dict[Hashable, FlowJudgement] = {}
     for a in sources:
         for b in destinations:
             if a.endpoint.name == b.endpoint.name:
                 continue
-            key = tuple((judgement.policies.endpoint_key(m.endpoint), zone_of(m.endpoint)) for m in (a, b))
+            key = tuple((network.key(m), zone_of(m.endpoint)) for m in (a, b))
             known = found.get(key)
-            found[key] = (
-                replace(known, pairs=known.pairs + 1) if known else judge_pair(flow, a, b, 1, ports, judgement.policies)
-            )
+            found[key] = replace(known, pairs=known.pairs + 1) if known else judge_pair(flow, a, b, 1, ports, network)
     return tuple(sorted(found.values(), key=lambda f: WORST_FIRST.index(f.verdict.outcome)))
 
 
@@ -44,9 +44,9 @@ def _end(judged: JobJudgement, name: str, pods: Sequence[Member], judgement: Jud
     if named:
         return named
     if name in set(Outside):
-        known, why = outside_endpoint(Outside(name), judgement.inputs.objects)
-        if known is None:
-            raise UsageError(f"nothing is known about {name}: {why}", hint="add its manifest to the input")
-        return [Member(role=name, index=0, endpoint=known)]
+        known = outside_end(Outside(name), judgement.inputs.objects, job)
+        if known.endpoint is None:
+            raise UsageError(f"nothing is known about {name}: {known.why}", hint="add its manifest to the input")
+        return [Member(role=name, index=0, endpoint=known.endpoint, annotations=known.annotations)]
     ends = ", ".join([*(r.name for r in job.roles), *Outside])
     raise UsageError(f"{job.ref} has no role or pod '{name}'", hint=f"one of: {ends}, or a pod name")

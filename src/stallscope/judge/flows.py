@@ -1,8 +1,8 @@
 """
 Every flow of a job against the policies.
 
-Pods that no policy can tell apart are one class (`PolicySet.endpoint_key`), so the work grows with classes, not with
-pairs of ranks. One pod of each class speaks for it in the report.
+Pods that neither a policy nor the mesh can tell apart are one class (`Network.key`), so the work grows with classes, not
+with pairs of ranks. One pod of each class speaks for it in the report.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stallscope.judge.network import Member, Network
+from stallscope.judge.outside import OutsideEnd
 from stallscope.judge.result import FlowJudgement
 from stallscope.model.topology import ZONE
 from stallscope.model.traffic import (
@@ -22,19 +24,9 @@ from stallscope.model.traffic import (
     PortRange,
     Verdict,
 )
-from stallscope.policy.engine import PolicySet
 
 #: Worst first: what a report should show when ports of one range differ.
 WORST_FIRST = (Outcome.DENIED, Outcome.UNJUDGED, Outcome.PROXIED, Outcome.ALLOWED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One end of flows: a pod of the job (`role`, `index`) or something outside it (`role` = the `Outside` value)."""
-
-    role: str
-    index: int
-    endpoint: Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +38,16 @@ class _Class:
         return self.members[0]
 
 
-OutsideLookup = Callable[[Outside], tuple[Endpoint | None, str]]
+#: What the other end of a flow is that does not end at a pod of the job.
+OutsideLookup = Callable[[Outside, Flow], OutsideEnd]
 
 
 def judge_flows(
-    flows: Sequence[Flow], pods: Sequence[Member], policies: PolicySet, outside: OutsideLookup
+    flows: Sequence[Flow], pods: Sequence[Member], network: Network, outside: OutsideLookup
 ) -> tuple[FlowJudgement, ...]:
     """One judgement per flow, pair of classes and needed port range, worst outcomes first within a flow."""
-    classes = _classes(pods, policies)
-    return tuple(j for flow in flows for j in _judge_flow(flow, classes, policies, outside))
+    classes = _classes(pods, network)
+    return tuple(j for flow in flows for j in _judge_flow(flow, classes, network, outside))
 
 
 def zone_of(endpoint: Endpoint) -> str:
@@ -62,40 +55,41 @@ def zone_of(endpoint: Endpoint) -> str:
     return dict(endpoint.labels).get(ZONE) or dict(endpoint.node_labels).get(ZONE, "")
 
 
-def _classes(pods: Sequence[Member], policies: PolicySet) -> Mapping[str, tuple[_Class, ...]]:
+def _classes(pods: Sequence[Member], network: Network) -> Mapping[str, tuple[_Class, ...]]:
     grouped: dict[str, dict[Hashable, list[Member]]] = {}
     for pod in pods:
-        key = (policies.endpoint_key(pod.endpoint), zone_of(pod.endpoint))
+        key = (network.key(pod), zone_of(pod.endpoint))
         grouped.setdefault(pod.role, {}).setdefault(key, []).append(pod)
     return {role: tuple(_Class(tuple(members)) for members in groups.values()) for role, groups in grouped.items()}
 
 
 def _judge_flow(
-    flow: Flow, classes: Mapping[str, tuple[_Class, ...]], policies: PolicySet, outside: OutsideLookup
+    flow: Flow, classes: Mapping[str, tuple[_Class, ...]], network: Network, outside: OutsideLookup
 ) -> list[FlowJudgement]:
     found: list[FlowJudgement] = []
-    missing = [end for end in (flow.source, flow.destination) if end in set(Outside) and outside(Outside(end))[0] is None]
+    others = {end: outside(Outside(end), flow) for end in (flow.source, flow.destination) if end in set(Outside)}
+    missing = [end.why for end in others.values() if end.endpoint is None]
     if missing:
-        return [_unknown(flow, outside(Outside(missing[0]))[1], classes)] if flow.required else []
-    sources = tuple(_ends(flow.source, None, classes, outside))
-    destinations = tuple(_ends(flow.destination, flow.destination_index, classes, outside))
+        return [_unknown(flow, missing[0], classes)] if flow.required else []
+    sources = tuple(_ends(flow.source, None, classes, others))
+    destinations = tuple(_ends(flow.destination, flow.destination_index, classes, others))
     for source in sources:
         for destination in destinations:
             pair = _pair(source, destination)
             if pair is None:
                 continue
             for ports in flow.ports:
-                found.append(judge_pair(flow, *pair, ports, policies))
+                found.append(judge_pair(flow, *pair, ports, network))
     return sorted(found, key=lambda j: WORST_FIRST.index(j.verdict.outcome))
 
 
 def _ends(
-    name: str, index: int | None, classes: Mapping[str, tuple[_Class, ...]], outside: OutsideLookup
+    name: str, index: int | None, classes: Mapping[str, tuple[_Class, ...]], others: Mapping[str, OutsideEnd]
 ) -> Iterator[_Class]:
-    if name in set(Outside):
-        known = outside(Outside(name))[0]
-        if known is not None:
-            yield _Class((Member(role=name, index=0, endpoint=known),))
+    known = others.get(name)
+    if known is not None:
+        if known.endpoint is not None:
+            yield _Class((Member(role=name, index=0, endpoint=known.endpoint, annotations=known.annotations),))
         return
     for group in classes.get(name, ()):
         members = group.members if index is None else tuple(m for m in group.members if m.index == index)
@@ -117,10 +111,10 @@ def _pair(source: _Class, destination: _Class) -> tuple[Member, Member, int] | N
 
 
 def judge_pair(
-    flow: Flow, source: Member, destination: Member, pairs: int, ports: PortRange, policies: PolicySet
+    flow: Flow, source: Member, destination: Member, pairs: int, ports: PortRange, network: Network
 ) -> FlowJudgement:
     """The worst verdict over `ports` between two members; `pairs` is how many pairs it stands for."""
-    segments = policies.evaluate_range(source.endpoint, destination.endpoint, ports)
+    segments = network.stretches(flow, source, destination, ports)
     worst, verdict = min(segments, key=lambda s: WORST_FIRST.index(s[1].outcome))
     return FlowJudgement(
         flow=flow,

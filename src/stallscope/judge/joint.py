@@ -7,21 +7,23 @@ ends could land in, because a policy that looks at zones answers differently the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from stallscope.judge.facts import complete, namespace_labels
-from stallscope.judge.flows import Member, judge_flows
+from stallscope.judge.flows import OutsideLookup, judge_flows
 from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.judge.landing import Landing, land
 from stallscope.judge.members import members
-from stallscope.judge.outside import outside_endpoint
+from stallscope.judge.network import Member, Network, find_mesh
+from stallscope.judge.outside import TELLING, OutsideEnd, outside_end
 from stallscope.judge.pods import endpoint
 from stallscope.judge.price import price
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.judge.webhooks import CONFIGURATIONS, admission_flows
 from stallscope.model.kube import KubeObject, from_body
 from stallscope.model.topology import Node
-from stallscope.model.traffic import Endpoint, Outcome, Outside
+from stallscope.model.traffic import Flow, FlowKind, Outcome, Outside
 from stallscope.model.workload import TrainingJob
 from stallscope.policy.detect import detect_cni
 from stallscope.policy.engine import EngineOptions, PolicySet, compile_policies
@@ -32,11 +34,15 @@ def judge(inputs: Inputs) -> Judgement:
     facts = complete(inputs.facts, inputs.objects)
     objects = (*inputs.objects, *_generated(inputs.jobs))
     policies = _compile(objects, facts, inputs)
-    jobs = tuple(_judge_job(job, objects, inputs, policies, facts) for job in inputs.jobs)
+    mesh = find_mesh(objects, policies.options.namespaces, inputs.jobs)
+    network = Network(policies=policies, mesh=mesh)
+    around = tuple(o for o in objects if o.kind in TELLING or o.kind in CONFIGURATIONS)
+    jobs = tuple(_judge_job(job, around, inputs, network, facts) for job in inputs.jobs)
     return Judgement(
         inputs=inputs,
         facts=facts,
         policies=policies,
+        mesh=mesh,
         jobs=jobs,
         topology=inputs.topology,
         edges=sum(f.pairs for j in jobs for f in j.flows),
@@ -63,14 +69,17 @@ def _compile(objects: Sequence[KubeObject], facts: ClusterFacts, inputs: Inputs)
 
 
 def _judge_job(
-    job: TrainingJob, objects: Sequence[KubeObject], inputs: Inputs, policies: PolicySet, facts: ClusterFacts
+    job: TrainingJob, around: Sequence[KubeObject], inputs: Inputs, cluster: Network, facts: ClusterFacts
 ) -> JobJudgement:
     topology = inputs.topology
     landing = land(job, topology)
     nodes = {n.name: n for n in topology.nodes} if topology else {}
-    outside = partial(_outside, objects=objects)
-    flows = judge_flows(job.flows, members(job, landing.witness, nodes, facts), policies, outside)
-    flows += _other_zones(job, landing, nodes, policies, facts, flows)
+    network = replace(cluster, services=job.services)
+    admission = admission_flows(job, around, cluster.policies.options.namespaces)
+    needed = (*(f for f in job.flows if f.kind is not FlowKind.WEBHOOK), *admission)
+    outside = _lookup(job, around, admission)
+    flows = judge_flows(needed, members(job, landing.witness, nodes, facts), network, outside)
+    flows += _other_zones(job, landing, nodes, network, facts, flows)
     return JobJudgement(
         job=job,
         can_split=landing.can_split,
@@ -84,29 +93,38 @@ def _judge_job(
     )
 
 
-def _outside(which: Outside, *, objects: Sequence[KubeObject]) -> tuple[Endpoint | None, str]:
-    return outside_endpoint(which, objects)
+def _lookup(job: TrainingJob, objects: Sequence[KubeObject], known: Mapping[Flow, OutsideEnd]) -> OutsideLookup:
+    """The ends outside the job, each looked up once; `known` has those of webhook flows."""
+    found: dict[Outside, OutsideEnd] = {}
+
+    def lookup(which: Outside, flow: Flow) -> OutsideEnd:
+        if which is Outside.OPERATOR and flow in known:
+            return known[flow]
+        if which not in found:
+            found[which] = outside_end(which, objects, job)
+        return found[which]
+
+    return lookup
 
 
 def _other_zones(
     job: TrainingJob,
     landing: Landing,
     nodes: dict[str, Node],
-    policies: PolicySet,
+    network: Network,
     facts: ClusterFacts,
     known: Sequence[FlowJudgement],
 ) -> tuple[FlowJudgement, ...]:
     """
     Flows whose outcome differs when the pods land elsewhere. One pod a role and zone is enough: only the zone changes.
-    Nothing is asked when no policy can see the zone (the classes are then the same).
+    Nothing is asked when neither policy nor mesh can see the zone (the classes are then the same).
     """
     variants = _variants(job, landing, nodes, facts)
-    if len({(m.role, policies.endpoint_key(m.endpoint)) for m in variants}) <= len({m.role for m in variants}):
+    if len({(m.role, network.key(m)) for m in variants}) <= len({m.role for m in variants}):
         return ()
-    outside = partial(_outside, objects=())
     seen = {(f.flow, f.zones, f.verdict.outcome) for f in known}
     flows = [f for f in job.flows if not {f.source, f.destination} & set(Outside)]
-    found = judge_flows(flows, variants, policies, outside)
+    found = judge_flows(flows, variants, network, _lookup(job, (), {}))
     return tuple(f for f in found if (f.flow, f.zones, f.verdict.outcome) not in seen and landing.reachable(f.zones))
 
 
@@ -120,6 +138,7 @@ def _variants(job: TrainingJob, landing: Landing, nodes: dict[str, Node], facts:
             role=pod.role,
             index=pod.index,
             endpoint=endpoint(pod, roles[pod.role], _node_in(nodes, zone), facts, zone=zone),
+            annotations=roles[pod.role].template.annotations,
         )
         for pod in pods
         for zone in sorted(zones.get(pod.role, ()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stallscope.judge.flows import Member
 from stallscope.judge.inputs import ClusterFacts
+from stallscope.judge.network import Member
 from stallscope.judge.pods import endpoint
 from stallscope.judge.witness import Witness
 from stallscope.model.topology import Node
@@ -21,6 +21,7 @@ def members(job: TrainingJob, witness: Witness | None, nodes: Mapping[str, Node]
             role=pod.role,
             index=pod.index,
             endpoint=endpoint(pod, roles[pod.role], nodes.get(placed.get(pod.name) or ""), facts),
+            annotations=roles[pod.role].template.annotations,
         )
         for pod in job.pods
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.judge.price import JobPrice
@@ -14,6 +15,9 @@ from stallscope.model.traffic import Flow, PortRange, Verdict
 from stallscope.model.workload import TrainingJob
 from stallscope.placement.group import Feasibility, GroupOutcome
 from stallscope.policy.engine import PolicySet
+
+if TYPE_CHECKING:
+    from stallscope.judge.mesh import Mesh
 
 __all__ = ["Answer", "FlowJudgement", "JobJudgement", "Judgement", "Witness"]
 
@@ -74,11 +78,15 @@ class JobJudgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The judgement of all jobs of an input. `edges` counts the peer edges judged, for the summary line."""
+    """
+    The judgement of all jobs of an input. `edges` counts the peer edges judged, for the summary line. `mesh` is the
+    service mesh over the policies, None where nothing asks for one.
+    """
 
     inputs: Inputs
     facts: ClusterFacts
     policies: PolicySet
+    mesh: Mesh | None = None
     jobs: tuple[JobJudgement, ...] = ()
     topology: Topology | None = None
     edges: int = 0

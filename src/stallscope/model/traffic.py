@@ -177,19 +177,27 @@ class DirectionVerdict:
 class Verdict:
     """
     What happens to one `PeerEdge`: allowed only when the source's egress and the destination's ingress both allow.
-    `reason` names the missing fact of an UNJUDGED verdict.
+    `reason` names the missing fact of an UNJUDGED verdict. `mesh` is what a service mesh over the policies does at the
+    destination; None where there is no mesh.
     """
 
     outcome: Outcome
     egress: DirectionVerdict
     ingress: DirectionVerdict
     reason: str = ""
+    mesh: DirectionVerdict | None = None
 
     @property
     def deciding(self) -> DirectionVerdict:
-        """The direction that decides: the first that denies, else proxies, else is unjudged, else ingress."""
+        """The part that decides: the first that denies, else is unjudged, else proxies, else ingress; policies first."""
+        sides = (self.egress, self.ingress) if self.mesh is None else (self.egress, self.ingress, self.mesh)
         for outcome in (Outcome.DENIED, Outcome.UNJUDGED, Outcome.PROXIED):
-            for side in (self.egress, self.ingress):
+            for side in sides:
                 if side.outcome is outcome:
                     return side
         return self.ingress
+
+    @property
+    def by_mesh(self) -> bool:
+        """True when the mesh, and no policy, makes it what it is."""
+        return self.mesh is not None and self.mesh.outcome is not Outcome.ALLOWED and self.deciding is self.mesh

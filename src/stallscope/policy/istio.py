@@ -47,11 +47,15 @@ class MeshPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """`because` names the label, annotation or missing fact; `weak`: an opt-out by the deprecated annotation alone."""
+    """
+    `because` names the label, annotation or missing fact; `weak`: an opt-out by the deprecated annotation alone. `where` is
+    what decided, where it is written: ``("pod" | "namespace", "labels" | "annotations", key)``, or nothing.
+    """
 
     path: Path
     because: str
     weak: bool = False
+    where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +98,14 @@ def _sidecar(pod: MeshPod, facts: MeshFacts) -> Membership:
     labels, known = facts.namespaces.of(pod.namespace)
     wanted = pod.labels.get(INJECT)
     if labels.get(INJECTION) == "disabled":
-        return Membership(path=Path.PLAIN, because=f"namespace {pod.namespace} has {INJECTION}=disabled")
+        because = f"namespace {pod.namespace} has {INJECTION}=disabled"
+        return Membership(path=Path.PLAIN, because=because, where=("namespace", "labels", INJECTION))
     if wanted is not None and wanted.lower() not in _YES:
-        return Membership(path=Path.PLAIN, because=f"pod label {INJECT}: {wanted}")
+        return Membership(path=Path.PLAIN, because=f"pod label {INJECT}: {wanted}", where=("pod", "labels", INJECT))
     if wanted is not None or REVISION in pod.labels:
         key = INJECT if wanted is not None else REVISION
-        return Membership(path=Path.SIDECAR, because=f"pod label {key}: {pod.labels[key]}")
-    called = _namespace_asks(pod.namespace, labels, facts)
+        return Membership(path=Path.SIDECAR, because=f"pod label {key}: {pod.labels[key]}", where=("pod", "labels", key))
+    called, asking = _namespace_asks(pod.namespace, labels, facts)
     if not called:
         if known or not facts.present:
             return Membership(path=Path.PLAIN, because=f"nothing asks for injection in namespace {pod.namespace}")
@@ -108,28 +113,29 @@ def _sidecar(pod: MeshPod, facts: MeshFacts) -> Membership:
     annotation = pod.annotations.get(INJECT)
     if annotation is not None and annotation.lower() not in _YES:
         because = f"pod annotation {INJECT}: {annotation} (deprecated: use the label)"
-        return Membership(path=Path.PLAIN, because=because, weak=True)
-    return Membership(path=Path.SIDECAR, because=called)
+        return Membership(path=Path.PLAIN, because=because, weak=True, where=("pod", "annotations", INJECT))
+    return Membership(path=Path.SIDECAR, because=called, where=("namespace", "labels", asking) if asking else ())
 
 
-def _namespace_asks(name: str, labels: Mapping[str, str], facts: MeshFacts) -> str:
-    """Why the injector is called for pods of this namespace; istio-injection wins over a revision label."""
+def _namespace_asks(name: str, labels: Mapping[str, str], facts: MeshFacts) -> tuple[str, str]:
+    """Why the injector is called for pods of this namespace, and the label; istio-injection wins over a revision label."""
     if labels.get(INJECTION) == "enabled":
-        return f"namespace {name} has {INJECTION}=enabled"
+        return f"namespace {name} has {INJECTION}=enabled", INJECTION
     if REVISION in labels and INJECTION not in labels:
-        return f"namespace {name} has {REVISION}={labels[REVISION]}"
-    return "the installation injects every namespace by default" if facts.by_default else ""
+        return f"namespace {name} has {REVISION}={labels[REVISION]}", REVISION
+    return "the installation injects every namespace by default" if facts.by_default else "", ""
 
 
 def _ambient(pod: MeshPod, facts: MeshFacts, plain: Membership) -> Membership:
     labels, known = facts.namespaces.of(pod.namespace)
     own = pod.labels.get(DATAPLANE)
     if own == "none":
-        return Membership(path=Path.PLAIN, because=f"pod label {DATAPLANE}: none")
+        return Membership(path=Path.PLAIN, because=f"pod label {DATAPLANE}: none", where=("pod", "labels", DATAPLANE))
     if own == "ambient":
-        return Membership(path=Path.AMBIENT, because=f"pod label {DATAPLANE}: ambient")
+        return Membership(path=Path.AMBIENT, because=f"pod label {DATAPLANE}: ambient", where=("pod", "labels", DATAPLANE))
     if labels.get(DATAPLANE) == "ambient":
-        return Membership(path=Path.AMBIENT, because=f"namespace {pod.namespace} has {DATAPLANE}=ambient")
+        because = f"namespace {pod.namespace} has {DATAPLANE}=ambient"
+        return Membership(path=Path.AMBIENT, because=because, where=("namespace", "labels", DATAPLANE))
     if not known and facts.present and INJECT not in pod.labels:
         return Membership(path=Path.UNKNOWN, because=f"labels of namespace {pod.namespace} (is {DATAPLANE} set?)")
     return plain

@@ -9,7 +9,7 @@ Not judged: Sidecar and DestinationRule objects, waypoints, Envoy filters.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location
@@ -20,16 +20,17 @@ from stallscope.policy.istio_mtls import STRICT, UNCLEAR, MtlsMode, mtls_mode
 
 HBONE = 15008
 
-_EXCLUDE_IN = "traffic.sidecar.istio.io/excludeInboundPorts"
-_EXCLUDE_OUT = "traffic.sidecar.istio.io/excludeOutboundPorts"
-_INCLUDE_IN = "traffic.sidecar.istio.io/includeInboundPorts"
-_MODE = "sidecar.istio.io/interceptionMode"
+EXCLUDE_IN = "traffic.sidecar.istio.io/excludeInboundPorts"
+EXCLUDE_OUT = "traffic.sidecar.istio.io/excludeOutboundPorts"
+INCLUDE_IN = "traffic.sidecar.istio.io/includeInboundPorts"
+INTERCEPTION = "sidecar.istio.io/interceptionMode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeshVerdict:
     """
-    ALLOWED: no proxy in the path. PROXIED: it arrives, through a proxy. DENIED with the object that refuses it.
+    ALLOWED: no proxy in the path. PROXIED: it arrives, through a proxy. DENIED with the object that refuses it;
+    `by_default`: not one of its rules refuses, but none admits (`rules` are then the ALLOW policies in force).
     `source`/`destination` say who is in the mesh and why.
     """
 
@@ -39,6 +40,7 @@ class MeshVerdict:
     destination: Membership
     rules: tuple[RuleRef, ...] = ()
     location: Location | None = None
+    by_default: bool = False
 
 
 def mesh_path(
@@ -77,7 +79,8 @@ def mesh_path(
     rules = answer.rules or answer.applying
     place = rules[0].location if rules else None
     reason = answer.reason or "an AuthorizationPolicy denies it"
-    return _verdict(answer.outcome, reason, left, right, rules, place)
+    found = _verdict(answer.outcome, reason, left, right, rules, place)
+    return replace(found, by_default=not answer.rules and answer.outcome is Outcome.DENIED)
 
 
 def _mtls(mode: MtlsMode, secured: bool, left: Membership, right: Membership) -> MeshVerdict | None:
@@ -109,10 +112,10 @@ def _carrier(end: Membership) -> str:
 def _bypasses(pod: MeshPod, port: int, *, inbound: bool) -> bool:
     """Whether the sidecar's redirection leaves this port out."""
     notes = pod.annotations
-    if notes.get(_MODE) == "NONE":
+    if notes.get(INTERCEPTION) == "NONE":
         return True
-    excluded = notes.get(_EXCLUDE_IN if inbound else _EXCLUDE_OUT, "")
+    excluded = notes.get(EXCLUDE_IN if inbound else EXCLUDE_OUT, "")
     if str(port) in (p.strip() for p in excluded.split(",")):
         return True
-    included = notes.get(_INCLUDE_IN) if inbound else None
+    included = notes.get(INCLUDE_IN) if inbound else None
     return included is not None and included.strip() != "*" and str(port) not in (p.strip() for p in included.split(","))

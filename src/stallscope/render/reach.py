@@ -32,13 +32,14 @@ def decided_by(verdict: Verdict) -> str:
     side = verdict.deciding
     if verdict.outcome is Outcome.UNJUDGED:
         return verdict.reason or side.reason
+    if verdict.by_mesh and (side.outcome is Outcome.PROXIED or not (side.rules or side.isolating)):
+        return side.reason
     if side.rules:
         return f"{side.rules[0]} at {side.rules[0].location}" if side.rules[0].location.file else str(side.rules[0])
     if side.isolating:
         first = side.isolating[0]
-        return f"default deny ({side.direction}) of {first.policy}" + (
-            f" at {first.location}" if first.location.file else ""
-        )
+        what = "no rule admits it:" if verdict.by_mesh else f"default deny ({side.direction}) of"
+        return f"{what} {_at(first)}"
     return side.reason or "no policy selects either end"
 
 
@@ -106,6 +107,7 @@ def flow_data(flow: FlowJudgement) -> dict[str, Any]:
         "pairs": flow.pairs,
         "egress": _side_data(flow.verdict.egress),
         "ingress": _side_data(flow.verdict.ingress),
+        "mesh": _side_data(flow.verdict.mesh) if flow.verdict.mesh else None,
     }
 
 
@@ -119,6 +121,9 @@ def explain(flow: FlowJudgement) -> str:
     for number, (side, word, pod) in enumerate(ends, 1):
         lines.append(f"  {number}. {word} {pod}: {side.outcome}")
         lines += [f"     {line}" for line in _side_lines(side)]
+    if flow.verdict.mesh is not None:
+        lines.append(f"  3. through the mesh: {flow.verdict.mesh.outcome}")
+        lines += [f"     {line}" for line in _mesh_lines(flow.verdict.mesh)]
     if flow.pairs > 1:
         lines.append(f"  the same holds for {flow.pairs - 1} more pairs of pods with the same labels")
     return "\n".join(lines) + "\n"
@@ -140,6 +145,14 @@ def _side_lines(side: DirectionVerdict) -> Iterator[str]:
         yield from (f"nearest: {_at(m.rule)}: {m.why}" for m in side.nearest[:NEAREST_SHOWN])
     elif side.outcome is Outcome.ALLOWED and not side.isolating and not side.reason:
         yield f"no policy selects it for {side.direction}, so everything is allowed"
+
+
+def _mesh_lines(side: DirectionVerdict) -> Iterator[str]:
+    """Who carries the connection and why, then the objects that refuse it, or those that admit others only."""
+    yield side.reason
+    word = "denied by" if side.outcome is Outcome.DENIED else "allowed by"
+    yield from (f"{word} {_at(rule)}" for rule in side.rules)
+    yield from (f"admits others only: {_at(rule)}" for rule in side.isolating)
 
 
 def _at(rule: RuleRef) -> str:

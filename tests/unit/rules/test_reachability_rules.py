@@ -208,17 +208,52 @@ def test_linkerd(check: Check, pytorch: Build, own: dict[str, str], fires: bool)
     assert bool(check("STL206", meshed, pytorch(patch, patch))) is fires
 
 
-@pytest.mark.parametrize("kind", ["PeerAuthentication", "AuthorizationPolicy"])
-def test_what_refuses_pod_traffic_makes_it_an_error(check: Check, pytorch: Build, kind: str) -> None:
-    spec = {"mtls": {"mode": "STRICT"}} if kind == "PeerAuthentication" else {"rules": [{"to": []}]}
-    strict = {
-        "apiVersion": "security.istio.io/v1",
-        "kind": kind,
-        "metadata": {"name": "default", "namespace": "train"},
-        "spec": spec,
-    }
-    (found,) = check("STL206", namespace({"istio-injection": "enabled"}), strict, pytorch())
-    assert found.severity is Severity.ERROR
+STRICT = {"mtls": {"mode": "STRICT"}}
+RENDEZVOUS_ALONE = {"rules": [{"to": [{"operation": {"ports": ["23456"]}}]}]}
+ADMITS_ALL = {"rules": [{}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "severity"),
+    [
+        ("PeerAuthentication", STRICT, Severity.ERROR),
+        ("PeerAuthentication", {"mtls": {"mode": "PERMISSIVE"}}, Severity.WARNING),
+        ("AuthorizationPolicy", RENDEZVOUS_ALONE, Severity.ERROR),
+        ("AuthorizationPolicy", ADMITS_ALL, Severity.WARNING),
+    ],
+)
+def test_what_refuses_pod_traffic_makes_it_an_error(
+    check: Check, pytorch: Build, kind: str, spec: dict[str, Any], severity: Severity
+) -> None:
+    found = check("", namespace({"istio-injection": "enabled"}), security(kind, spec), pytorch())
+    (mesh,) = [f for f in found if f.rule == "STL206"]
+    assert mesh.severity is severity
+    assert loud(found) == {"STL206"}, "one cause, one finding: no policy denies anything, and no L7 rule proxies"
+
+
+def security(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": "default", "namespace": "train"}
+    return {"apiVersion": "security.istio.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def test_the_rendezvous_port_alone_only_moves_the_hang(check: Check, pytorch: Build) -> None:
+    rule = security("AuthorizationPolicy", RENDEZVOUS_ALONE)
+    (found,) = check("STL206", namespace({"istio-injection": "enabled"}), rule, pytorch())
+    assert any("only moves from init to the first collective" in note for note in found.notes)
+    assert any("cannot reach llm-worker-0 on TCP 32768" in note for note in found.notes)
+
+
+def test_ambient_needs_port_15008_whatever_the_policy_opens(check: Check, pytorch: Build, policy: Build) -> None:
+    """ztunnel tunnels pod to pod TCP over HBONE (istio.io, "Ambient and Kubernetes NetworkPolicy")."""
+    ports = [{"port": 1024, "endPort": 15007}, {"port": 15009, "endPort": 65535}]
+    all_but = policy({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]})
+    ambient = namespace({"istio.io/dataplane-mode": "ambient"})
+    found = check("", ambient, all_but, pytorch())
+    assert {"STL201", "STL202", "STL206"} <= loud(found)
+    (denied,) = [f for f in found if f.rule == "STL201"]
+    assert any("network policies see TCP 15008" in note for note in denied.notes)
+    opened = policy({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"ports": [{"port": 15008}]}]})
+    assert loud(check("", ambient, opened, pytorch())) == {"STL206"}
 
 
 # -- host network, secondary networks ----------------------------------------------------------------------------

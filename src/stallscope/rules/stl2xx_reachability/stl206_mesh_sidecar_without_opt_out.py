@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from stallscope.findings import Confidence, Finding, Label, Severity
-from stallscope.judge.result import Judgement
-from stallscope.model.kube import KubeObject
+from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
 from stallscope.model.source import Location
+from stallscope.model.traffic import FlowKind, Outcome, RuleRef
 from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_roles
+from stallscope.rules.support.flows import pair_text
 from stallscope.rules.support.mesh import (
     AMBIENT,
     INJECT,
     LINKERD,
     Injection,
     Mesh,
-    Meshes,
     annotation_opt_out,
     injection,
-    meshes,
     misplaced_opt_out,
-    namespace_injects,
+    namespaces,
+    refused,
 )
-from stallscope.rules.support.words import label, listed, unique
+from stallscope.rules.support.words import count, label, listed, unique
 
 _REPORT = Report("STL206", "mesh-sidecar-without-opt-out", Severity.WARNING, fixable=True)
 _OPT_OUT = {
@@ -35,84 +35,89 @@ _OPT_OUT = {
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
-    mesh = meshes(judgement)
+    spaces = namespaces(judgement)
     for judged in judgement.jobs:
         job = judged.job
-        if not job.distributed or len(job.pods) < 2:
+        denied = refused(judged)
+        if not denied and (not job.distributed or len(job.pods) < 2):
             continue
-        found = [(r, i) for r in ranked_roles(job) if (i := injection(mesh, job, r)) is not None]
+        ends = {f.destination_role for f in denied}
+        roles = [*ranked_roles(job), *(r for r in job.roles if r.name in ends and r not in ranked_roles(job))]
+        found = [(r, i) for r in roles if (i := injection(judgement, spaces, job, r)) is not None]
         if found:
-            yield _injected(judgement, job, found)
+            yield _injected(judged, found, denied)
         else:
-            yield from _by_annotation(mesh, job)
+            yield from _by_annotation(judgement, job)
 
 
-def _injected(judgement: Judgement, job: TrainingJob, found: list[tuple[Role, Injection]]) -> Finding:
-    first = found[0][1]
-    roles = [r.name for r, _ in found]
-    strict = _strict(judgement, job) if first.mesh is not Mesh.LINKERD else None
+def _injected(judged: JobJudgement, found: list[tuple[Role, Injection]], denied: Sequence[FlowJudgement]) -> Finding:
+    job, first = judged.job, found[0][1]
     wrong = misplaced_opt_out(job) if first.mesh is Mesh.ISTIO else None
     proxy = "ztunnel" if first.mesh is Mesh.AMBIENT else "a sidecar"
     return _REPORT.finding(
-        f"{first.mesh} puts {proxy} in the path of {listed(roles)} of {job.ref}: {first.because} and the pod templates do "
-        "not opt out",
-        _labels(found, wrong, strict),
+        f"{first.mesh} puts {proxy} in the path of {listed([r.name for r, _ in found])} of {job.ref}: {first.because} and "
+        "the pod templates do not opt out",
+        _labels(found, wrong, denied),
         subject=job.ref,
         key=str(first.mesh),
-        severity=Severity.ERROR if strict is not None else Severity.WARNING,
-        confidence=Confidence.CERTAIN if strict is not None else Confidence.DEPENDS,
-        notes=_notes(first, wrong is not None, strict),
+        severity=Severity.ERROR if denied else Severity.WARNING,
+        confidence=Confidence.CERTAIN if denied else Confidence.DEPENDS,
+        notes=tuple(_notes(judged, first, wrong is not None, denied)),
         help=f"put {_OPT_OUT[first.mesh]} on the pod template of every role",
     )
 
 
-def _labels(found: list[tuple[Role, Injection]], wrong: Location | None, strict: KubeObject | None) -> tuple[Label, ...]:
+def _labels(
+    found: list[tuple[Role, Injection]], wrong: Location | None, denied: Sequence[FlowJudgement]
+) -> tuple[Label, ...]:
     labels: list[Label] = []
     if wrong is not None:
         labels.append(label(wrong, "an opt-out here has no effect: it must stand on the pod template"))
     labels += [label(r.template.at("metadata"), f"{r.name}: no opt-out on the pod template") for r, _ in found]
     labels += [label(i.place, i.because) for _, i in found[:1] if i.place is not None]
-    if strict is not None:
-        labels.append(label(strict.at("spec"), f"{strict.kind} {strict.name} refuses what the proxy cannot authenticate"))
+    labels += [label(rule.location, f"{rule.policy} {what}") for rule, what in _refusing(denied)[:2]]
     first, *rest = unique(labels) or (label(found[0][0].template.source.at(), "no opt-out"),)
     return (label(first.location, first.text, primary=True), *rest)
 
 
-def _strict(judgement: Judgement, job: TrainingJob) -> KubeObject | None:
-    """STRICT mTLS or an AuthorizationPolicy for the job's namespace: pod-IP traffic is then refused, not only slowed."""
-    for item in judgement.inputs.objects:
-        if item.group not in ("security.istio.io",) or item.namespace not in (job.namespace, "istio-system"):
-            continue
-        if item.kind == "PeerAuthentication" and item.get("spec", "mtls", "mode") == "STRICT":
-            return item
-        if item.kind == "AuthorizationPolicy" and item.get("spec", "action", default="ALLOW") == "ALLOW":
-            return item
-    return None
+def _refusing(denied: Sequence[FlowJudgement]) -> list[tuple[RuleRef, str]]:
+    """The objects that refuse, once each, and how."""
+    found: dict[RuleRef, str] = {}
+    for side in (f.verdict.deciding for f in denied):
+        for rule in side.rules:
+            mtls = rule.policy.startswith("PeerAuthentication")
+            found.setdefault(rule, "refuses what comes without mTLS" if mtls else "denies the connection")
+        for rule in side.isolating:
+            found.setdefault(rule, "admits some connections, and so refuses this one")
+    return list(found.items())
 
 
-def _notes(found: Injection, wrong: bool, strict: KubeObject | None) -> tuple[str, ...]:
-    notes = []
+def _notes(judged: JobJudgement, found: Injection, wrong: bool, denied: Sequence[FlowJudgement]) -> Iterator[str]:
     if wrong:
-        notes.append("the injector reads the pod, not the job that made it: an opt-out on the job's metadata is ignored")
+        yield "the injector reads the pod, not the job that made it: an opt-out on the job's metadata is ignored"
     if found.mesh is Mesh.AMBIENT:
-        notes.append("ztunnel carries pod traffic over port 15008: policies that list the original ports then block it")
+        yield "ztunnel carries pod traffic over port 15008: policies that list the original ports then block it"
     else:
-        notes.append("rendezvous and collectives use pod addresses and random ports, which a mesh cannot know beforehand")
-    if strict is not None:
-        notes.append("traffic to pod addresses is passed through without mTLS identity, and this policy refuses it")
-    notes.append(
+        yield "rendezvous and collectives use pod addresses and random ports, which a mesh cannot know beforehand"
+    if denied:
+        pairs = count(sum(f.pairs for f in denied), "pair")
+        yield f"{pair_text(denied[0])}: {denied[0].verdict.deciding.reason}; {pairs} of this job in all"
+    if denied and _passes_rendezvous(judged) and all(f.flow.kind is not FlowKind.RENDEZVOUS for f in denied):
+        yield "the rendezvous port is admitted, so the hang only moves from init to the first collective"
+    yield (
         "what you will see: init_process_group hangs, or 'recvValue failed on SocketImpl ... failed to recv, got 0 bytes'; "
         "pods show one container more than the manifest; 'works in the default namespace'"
     )
-    return tuple(notes)
 
 
-def _by_annotation(mesh: Meshes, job: TrainingJob) -> Iterator[Finding]:
+def _passes_rendezvous(judged: JobJudgement) -> bool:
+    return any(f.flow.kind is FlowKind.RENDEZVOUS and f.verdict.outcome is Outcome.PROXIED for f in judged.flows)
+
+
+def _by_annotation(judgement: Judgement, job: TrainingJob) -> Iterator[Finding]:
     """The deprecated annotation keeps the sidecar out on current Istio, but has been reported as ignored."""
-    if namespace_injects(mesh, job.namespace) is None:
-        return
     for role in ranked_roles(job):
-        place = annotation_opt_out(role)
+        place = annotation_opt_out(judgement, job, role)
         if place is not None:
             yield _REPORT.finding(
                 f"{role.name} of {job.ref} opts out of Istio by annotation only",
@@ -132,7 +137,8 @@ RULE = _REPORT.rule(
     check,
     what="The job's pods get a mesh proxy (Istio sidecar or ambient, Linkerd), because the namespace or the pods ask for "
     "injection and the pod templates of the ranks do not opt out. An error when STRICT mTLS or an AuthorizationPolicy "
-    "applies; an info when only the deprecated annotation opts out.",
+    "refuses a connection the job needs (the finding names the pair, the port and the object); an info when only the "
+    "deprecated annotation opts out.",
     why="The best proven blocker of distributed training on Kubernetes: the proxy closes or delays the rendezvous, and "
     "collectives on random ports between pod addresses are refused or slowed.",
     bad="""\

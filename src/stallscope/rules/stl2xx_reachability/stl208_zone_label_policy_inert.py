@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from stallscope.findings import Finding, Label, Severity
 from stallscope.judge.result import Judgement
 from stallscope.model.kube import KubeObject
-from stallscope.policy.identity import label_filter
+from stallscope.policy.insight import TOPOLOGY, Effect, ZoneLabelUse, zone_label_users
 from stallscope.rules.base import Report
-from stallscope.rules.support.policies import TOPOLOGY, ZONE_LABELS_SINCE, Mention, mentions
+from stallscope.rules.support.policies import ZONE_LABELS_SINCE
 from stallscope.rules.support.words import label, unique
 
 _REPORT = Report("STL208", "zone-label-policy-inert", Severity.WARNING)
@@ -18,22 +18,22 @@ _NEGATIVE = frozenset({"NotIn", "DoesNotExist"})
 
 def check(judgement: Judgement) -> Iterable[Finding]:
     namespaces = {j.job.namespace for j in judgement.jobs}
-    for policy in judgement.policies.policies:
-        if policy.namespace and policy.namespace not in namespaces:
-            continue
-        found = [m for m in mentions(policy) if m.key.startswith(TOPOLOGY) and "nodeSelector" not in m.route]
-        if found:
-            yield from _one(judgement, policy, found)
+    found: dict[KubeObject, list[ZoneLabelUse]] = {}
+    for use in zone_label_users(judgement.policies):
+        if use.effect is not Effect.NODES and (not use.policy.namespace or use.policy.namespace in namespaces):
+            found.setdefault(use.policy, []).append(use)
+    for policy, uses in found.items():
+        yield from _one(judgement, policy, uses)
 
 
-def _one(judgement: Judgement, policy: KubeObject, found: list[Mention]) -> Iterator[Finding]:
+def _one(judgement: Judgement, policy: KubeObject, found: list[ZoneLabelUse]) -> Iterator[Finding]:
     cilium = judgement.policies.options.cni == "cilium"
     version = judgement.policies.options.version
     on_pods = judgement.facts.kubernetes_version >= ZONE_LABELS_SINCE or _in_templates(judgement, found)
-    kept = _kept(judgement, found[0].key) if cilium else True
+    key = found[0].need.key
     if not on_pods:
-        why = f"pods do not carry {found[0].key} before Kubernetes 1.35"
-    elif not kept:
+        why = f"pods do not carry {key} before Kubernetes 1.35"
+    elif found[0].effect is not Effect.WORKS:
         which = f"this Cilium ({'.'.join(map(str, version))})" if version else "current Cilium"
         why = f"{which} leaves {TOPOLOGY}* out of pod identity"
     elif cilium:
@@ -41,36 +41,31 @@ def _one(judgement: Judgement, policy: KubeObject, found: list[Mention]) -> Iter
         return
     else:
         return
-    inverted = any(m.operator in _NEGATIVE for m in found)
+    inverted = any(u.need.operator in _NEGATIVE for u in found)
     yield _REPORT.finding(
         f"the zone boundary of {policy.ref} {'is inverted' if inverted else 'does nothing'}: {why}",
         _labels(found),
         subject=policy.ref,
-        key=found[0].key,
+        key=found[0].need.key,
         notes=(*_consequences(found), *(_VERSIONS if cilium else ())),
         help="select an ordinary pod label (set by the template or a webhook), or a namespace label, instead",
     )
 
 
-def _flips(policy: KubeObject, found: list[Mention], version: tuple[int, ...]) -> Finding:
+def _flips(policy: KubeObject, found: list[ZoneLabelUse], version: tuple[int, ...]) -> Finding:
     shown = ".".join(map(str, version)) or "as configured"
     return _REPORT.finding(
         f"the zone boundary of {policy.ref} holds on this Cilium ({shown}) and flips with a patch upgrade",
         _labels(found),
         subject=policy.ref,
-        key=found[0].key,
+        key=found[0].need.key,
         notes=(*_consequences(found, prefix="after the upgrade: "), *_VERSIONS),
         help="select an ordinary pod label before Cilium is upgraded",
     )
 
 
-def _in_templates(judgement: Judgement, found: list[Mention]) -> bool:
-    return any(m.key in p.labels for m in found for j in judgement.jobs for p in j.job.pods)
-
-
-def _kept(judgement: Judgement, key: str) -> bool:
-    options = judgement.policies.options
-    return label_filter(options.version, options.options.get("labels", "")).keeps(key)
+def _in_templates(judgement: Judgement, found: list[ZoneLabelUse]) -> bool:
+    return any(u.need.key in p.labels for u in found for j in judgement.jobs for p in j.job.pods)
 
 
 _VERSIONS = (
@@ -80,21 +75,22 @@ _VERSIONS = (
 )
 
 
-def _consequences(found: list[Mention], prefix: str = "") -> Iterator[str]:
-    for mention in found[:3]:
-        where = f"{mention.key} {mention.operator}" + (f" [{', '.join(mention.values)}]" if mention.values else "")
-        if mention.operator in _NEGATIVE:
+def _consequences(found: list[ZoneLabelUse], prefix: str = "") -> Iterator[str]:
+    for use in found[:3]:
+        need = use.need
+        where = f"{need.key} {need.operator}" + (f" [{', '.join(need.values)}]" if need.values else "")
+        if need.operator in _NEGATIVE:
             effect = (
                 "selects every pod of its scope"
-                if mention.subject
+                if use.subject
                 else "matches every pod: a rule against other zones hits its own zone too"
             )
         else:
-            effect = "selects no pod: what it should isolate stays open" if mention.subject else "matches no pod at all"
+            effect = "selects no pod: what it should isolate stays open" if use.subject else "matches no pod at all"
         yield f"{prefix}'{where}' {effect}"
 
 
-def _labels(found: list[Mention]) -> tuple[Label, ...]:
+def _labels(found: list[ZoneLabelUse]) -> tuple[Label, ...]:
     return unique(
         label(m.location, "a label the engine does not see on pods", primary=i == 0) for i, m in enumerate(found[:4])
     )

@@ -20,7 +20,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
     for judged in judgement.jobs:
         groups: dict[tuple[str, ...], list[FlowJudgement]] = {}
         for flow in judged.with_outcome(Outcome.PROXIED):
-            if flow.flow.kind in _KINDS:
+            if flow.flow.kind in _KINDS and not flow.verdict.by_mesh:  # a sidecar without any L7 rule is STL206's
                 rules = flow.verdict.deciding.rules
                 groups.setdefault(tuple(sorted({r.policy for r in rules})), []).append(flow)
         for policies, flows in groups.items():

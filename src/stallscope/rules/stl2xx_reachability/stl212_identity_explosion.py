@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.result import JobJudgement, Judgement
-from stallscope.policy.identity import LabelFilter, label_filter
+from stallscope.policy.engine import EngineOptions
+from stallscope.policy.insight import identity_exploding_keys
 from stallscope.rules.base import Report
 from stallscope.rules.support.words import label, listed
 
@@ -17,40 +18,31 @@ _NOTABLE = 256
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
-    options = judgement.policies.options
-    if options.cni != "cilium":
-        return
-    keep = label_filter(options.version, options.options.get("labels", ""))
     for judged in judgement.jobs:
-        yield from _one(judged, keep)
+        yield from _one(judged, judgement.policies.options)
 
 
-def _one(judged: JobJudgement, keep: LabelFilter) -> Iterator[Finding]:
+def _one(judged: JobJudgement, options: EngineOptions) -> Iterator[Finding]:
     job = judged.job
     if len(job.pods) < _NOTABLE:
         return
-    identities = {frozenset((k, v) for k, v in p.labels.items() if keep.keeps(k)) for p in job.pods}
-    if len(identities) < _NOTABLE:
+    identities, exploding = identity_exploding_keys([p.labels for p in job.pods], options)
+    if identities < _NOTABLE:
         return
-    values: dict[str, set[str]] = {}
-    for pod in job.pods:
-        for key, value in pod.labels.items():
-            if keep.keeps(key):
-                values.setdefault(key, set()).add(value)
-    keys = sorted(k for k, seen in values.items() if len(seen) * 2 >= len(identities))
+    keys = [found.key for found in exploding]
     largest = max(job.roles, key=lambda r: r.replicas)
     place = job.source.at(*largest.replicas_route) if largest.replicas_route else job.source.at()
     yield _REPORT.finding(
-        f"{job.ref} needs {len(identities)} Cilium identities for {len(job.pods)} pods, because {listed(keys) or 'a label'} "
+        f"{job.ref} needs {identities} Cilium identities for {len(job.pods)} pods, because {listed(keys) or 'a label'} "
         "differs from pod to pod",
         (label(place, f"{len(job.pods)} pods in all", primary=True),),
         subject=job.ref,
-        severity=Severity.WARNING if len(identities) * 4 >= _MAP else Severity.INFO,
+        severity=Severity.WARNING if identities * 4 >= _MAP else Severity.INFO,
         confidence=Confidence.DEPENDS,
         notes=(
-            f"a policy that admits the job's pods puts at least {len(identities)} entries into each pod's policy map "
+            f"a policy that admits the job's pods puts at least {identities} entries into each pod's policy map "
             f"(default limit {_MAP}); a cluster holds about {_CLUSTER} identities",
-            f"{_MAP // max(len(identities), 1)} such jobs at once fill a policy map that admits them all",
+            f"{_MAP // identities} such jobs at once fill a policy map that admits them all",
             "what you will see near the limits: new pods without network for minutes, and drops that follow no rule",
         ),
         help=f"leave the labels out of identity in the agent's option: labels: {' '.join('!' + k for k in keys)}".rstrip(),

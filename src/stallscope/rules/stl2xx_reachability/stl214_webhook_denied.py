@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from stallscope.findings import Finding, Severity
-from stallscope.judge.result import Judgement
-from stallscope.model.traffic import FlowKind
+from stallscope.findings import Confidence, Finding, Severity
+from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.model.traffic import FlowKind, Outcome
 from stallscope.rules.base import Report
 from stallscope.rules.support.flows import denial_findings
+from stallscope.rules.support.words import label
 
 _REPORT = Report("STL214", "webhook-denied", Severity.ERROR)
+_EXCLUDE = "traffic.sidecar.istio.io/excludeInboundPorts"
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
-    return denial_findings(
+    yield from denial_findings(
         _REPORT,
         judgement,
         FlowKind.WEBHOOK,
         sees="'failed calling webhook ... context deadline exceeded' on kubectl apply, and no pod ever appears",
         help="add an ingress rule for the webhook port without 'from': the API server is no pod, so no selector matches it",
-        optional=Severity.ERROR,
+    )
+    for judged in judgement.jobs:
+        yield from _through_sidecar(judged)
+
+
+def _through_sidecar(judged: JobJudgement) -> Iterator[Finding]:
+    """The operator's own sidecar stands between the API server and the webhook: it answers late, or with EOF."""
+    for flow in judged.flows:
+        if flow.flow.kind is FlowKind.WEBHOOK and flow.verdict.outcome is Outcome.PROXIED and flow.verdict.by_mesh:
+            yield _proxied(judged, flow)
+            return
+
+
+def _proxied(judged: JobJudgement, flow: FlowJudgement) -> Finding:
+    number = flow.port.first
+    return _REPORT.finding(
+        f"the API server reaches the webhook of {judged.job.ref} on TCP {number} only through a mesh proxy: "
+        f"{flow.verdict.reason}",
+        (label(judged.job.source.at(), f"admitted only when {flow.flow.reason}", primary=True),),
+        subject=judged.job.ref,
+        key=f"proxied:{number}",
+        severity=Severity.WARNING,
+        confidence=Confidence.DEPENDS,
+        notes=(
+            "the API server is in no mesh: its calls meet the proxy without mTLS, and wait for it at every start",
+            "what you will see: 'failed calling webhook ... EOF' on kubectl apply, and no pod ever appears",
+        ),
+        help=f'put the annotation {_EXCLUDE}: "{number}" on the operator\'s pod template',
     )
 
 
 RULE = _REPORT.rule(
     check,
-    what="A policy on the operator's pods denies the API server the webhook port.",
+    what="A policy on the operator's pods denies the API server the webhook port, or (a warning) a mesh sidecar stands "
+    "before it. Which webhooks a job needs is read from the webhook configurations among the files, else guessed from the "
+    "operator's Deployment; a webhook with failurePolicy: Ignore gives a warning.",
     why="Jobs of the kind cannot be created or changed at all: no pods will appear. Rules with namespaceSelector or "
     "podSelector never match the API server, which is not a pod.",
     bad="""\

@@ -52,10 +52,25 @@ def denials(judged: JobJudgement, *kinds: FlowKind) -> Iterator[Denial]:
     """Denied flows of those kinds, grouped by the rule or the isolating policies that deny them."""
     groups: dict[tuple[object, ...], list[FlowJudgement]] = {}
     for flow in judged.with_outcome(Outcome.DENIED):
-        if flow.flow.kind in kinds:
+        if flow.flow.kind in kinds and not _told_by_mesh(judged, flow):
             groups.setdefault(_cause(flow), []).append(flow)
     for flows in groups.values():
         yield Denial(first=flows[0], flows=tuple(flows), elsewhere=_elsewhere(judged, flows[0]))
+
+
+def _told_by_mesh(judged: JobJudgement, flow: FlowJudgement) -> bool:
+    """
+    True when the mesh refuses the connection and STL206 says so: between the job's own pods, and for whatever else enters
+    a job whose own traffic the mesh carries.
+    """
+    if not flow.verdict.by_mesh:
+        return False
+    own = {role.name for role in judged.job.roles}
+    if {flow.source_role, flow.destination_role} <= own:
+        return True
+    return flow.destination_role in own and any(
+        f.verdict.by_mesh and {f.source_role, f.destination_role} <= own for f in judged.flows
+    )
 
 
 def _cause(flow: FlowJudgement) -> tuple[object, ...]:
@@ -96,7 +111,7 @@ def only_rendezvous(judged: JobJudgement, denial: Denial) -> tuple[RuleRef, int]
         return None  # a denial further up the range means that part of it is open
     isolating = {r.policy for r in denial.side.isolating}
     for flow in judged.flows:
-        if flow.flow.kind is not FlowKind.RENDEZVOUS or flow.verdict.outcome is not Outcome.ALLOWED:
+        if flow.flow.kind is not FlowKind.RENDEZVOUS or flow.verdict.outcome is Outcome.DENIED:
             continue
         side = flow.verdict.egress if denial.side.direction is Direction.EGRESS else flow.verdict.ingress
         hit = next((r for r in side.rules if r.policy in isolating), None)
@@ -126,6 +141,8 @@ def _first_port(flow: FlowJudgement) -> str:
 def because(denial: Denial) -> str:
     """Which object denies, in one clause."""
     names = sorted({r.policy for r in denial.policies})
+    if denial.first.verdict.by_mesh:
+        return denial.side.reason
     if denial.side.rules:
         return f"{listed(names)} {'denies' if len(names) == 1 else 'deny'} it"
     if not names:
@@ -175,7 +192,13 @@ def denial_notes(judgement: Judgement, denial: Denial) -> tuple[str, ...]:
         a, b = denial.elsewhere.zones
         where = f"in {zone_names((a, b))}" if a != b else f"both in {zone_name(a)}" if a else "elsewhere"
         notes.append(f"the verdict depends on placement: {denial.elsewhere.verdict.outcome} when the two land {where}")
-    if denial.first.verdict.deciding.outcome is Outcome.DENIED:
+    mesh = denial.first.verdict.mesh
+    if denial.first.verdict.by_mesh:
+        notes.append("a proxy that refuses answers: 'connection reset by peer' or EOF, not a timeout")
+        return tuple(notes)
+    if mesh is not None and mesh.outcome is not Outcome.ALLOWED and mesh.reason:
+        notes.append(mesh.reason)
+    if denial.side.outcome is Outcome.DENIED:
         notes.append("a policy denial is a silent packet drop: the ranks see a connect timeout, never 'refused'")
     return tuple(notes)
 

@@ -1,10 +1,8 @@
 """
-Which pods a service mesh would take into its path, and which opt-out stands where.
+Which roles a service mesh takes into its path, where that is written, and what the mesh then refuses.
 
-Istio: the namespace label (``istio-injection=enabled`` or ``istio.io/rev``) or the pod label ``sidecar.istio.io/inject``; a
-pod label wins over the namespace, and over the deprecated annotation of the same name (istio.io, "Installing the
-sidecar"; pkg/kube/inject/inject.go injectRequired). Ambient: label ``istio.io/dataplane-mode`` on namespace or pod.
-Linkerd: the annotation ``linkerd.io/inject`` on namespace or pod.
+Istio: the judgement's own answer (`judge.mesh`, policy/istio.py). Linkerd: the annotation ``linkerd.io/inject`` on namespace
+or pod (linkerd.io, "Automatic proxy injection").
 """
 
 from __future__ import annotations
@@ -13,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from stallscope.judge.result import Judgement
+from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location
+from stallscope.model.traffic import Outcome, Outside
 from stallscope.model.workload import Role, TrainingJob
 
 INJECT = "sidecar.istio.io/inject"
@@ -38,40 +37,26 @@ class Injection:
     place: Location | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Meshes:
-    """What the namespaces ask for: their labels as the engine knows them, and their objects where the files hold them."""
-
-    labels: Mapping[str, Mapping[str, str]]
-    objects: Mapping[str, KubeObject]
-
-    def of(self, name: str) -> Mapping[str, str]:
-        found = self.objects.get(name)
-        return self.labels.get(name) or (found.labels if found else {})
-
-    def place(self, name: str, section: str, key: str) -> Location | None:
-        found = self.objects.get(name)
-        return found.at("metadata", section, key) if found is not None else None
+def namespaces(judgement: Judgement) -> Mapping[str, KubeObject]:
+    """The Namespace objects of the input, by name."""
+    return {o.name: o for o in judgement.inputs.objects if o.kind == "Namespace"}
 
 
-def meshes(judgement: Judgement) -> Meshes:
-    """One walk over the objects."""
-    found = {o.name: o for o in judgement.inputs.objects if o.kind == "Namespace"}
-    return Meshes(judgement.policies.options.namespaces, found)
-
-
-def injection(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
+def injection(judgement: Judgement, spaces: Mapping[str, KubeObject], job: TrainingJob, role: Role) -> Injection | None:
     """The mesh that takes the role's pods in, or ``None``: none does, or the pods opt out in a way that works."""
     if role.template.spec.get("hostNetwork") is True:
         return None  # injectors skip host-network pods
-    return _istio(mesh, job, role) or _ambient(mesh, job, role) or _linkerd(mesh, job, role)
+    return _istio(judgement, spaces, job, role) or _linkerd(spaces, job, role)
 
 
-def annotation_opt_out(role: Role) -> Location | None:
-    """Where the role opts out of Istio by the deprecated annotation on the pod template, without the label."""
-    if role.template.annotations.get(INJECT) == "false" and INJECT not in role.template.labels:
-        return role.template.at("metadata", "annotations", INJECT)
-    return None
+def annotation_opt_out(judgement: Judgement, job: TrainingJob, role: Role) -> Location | None:
+    """Where the role opts out of Istio by the deprecated annotation alone, although its namespace asks for injection."""
+    if judgement.mesh is None:
+        return None
+    from stallscope.judge.mesh import role_pod
+
+    found = judgement.mesh.membership(role_pod(job, role))
+    return role.template.at("metadata", "annotations", INJECT) if found.weak else None
 
 
 def misplaced_opt_out(job: TrainingJob) -> Location | None:
@@ -82,50 +67,43 @@ def misplaced_opt_out(job: TrainingJob) -> Location | None:
     return None
 
 
-def namespace_injects(mesh: Meshes, name: str) -> Injection | None:
-    """Istio sidecar injection by the namespace's labels."""
-    labels = mesh.of(name)
-    for key, wanted in (("istio-injection", "enabled"), ("istio.io/rev", None)):
-        if key in labels and (wanted is None or labels[key] == wanted):
-            because = f"namespace {name} carries {key}={labels[key]}"
-            return Injection(mesh=Mesh.ISTIO, because=because, place=mesh.place(name, "labels", key))
-    return None
+def refused(judged: JobJudgement) -> tuple[FlowJudgement, ...]:
+    """Flows among the job's own pods that the mesh refuses, and no policy."""
+    return tuple(
+        f
+        for f in judged.with_outcome(Outcome.DENIED)
+        if f.verdict.by_mesh and not {f.source_role, f.destination_role} & set(Outside)
+    )
 
 
-def _istio(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
-    own = role.template.labels.get(INJECT) or role.template.annotations.get(INJECT)
-    if own == "false":
+def _istio(judgement: Judgement, spaces: Mapping[str, KubeObject], job: TrainingJob, role: Role) -> Injection | None:
+    if judgement.mesh is None:
         return None
-    if role.template.labels.get(INJECT) == "true":
-        place = role.template.at("metadata", "labels", INJECT)
-        return Injection(mesh=Mesh.ISTIO, because=f"its pods carry {INJECT}=true", place=place)
-    if mesh.of(job.namespace).get("istio-injection") == "disabled":
+    from stallscope.judge.mesh import role_pod
+
+    found = judgement.mesh.membership(role_pod(job, role))
+    kind = {"sidecar": Mesh.ISTIO, "ambient": Mesh.AMBIENT}.get(found.path)
+    if kind is None:
         return None
-    return namespace_injects(mesh, job.namespace)
+    place = None
+    match found.where:
+        case ("pod", section, key):
+            place = role.template.at("metadata", section, key)
+        case ("namespace", section, key) if job.namespace in spaces:
+            place = spaces[job.namespace].at("metadata", section, key)
+    return Injection(mesh=kind, because=found.because, place=place)
 
 
-def _ambient(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
-    own = role.template.labels.get(AMBIENT)
-    if own == "none":
-        return None
-    if own == "ambient":
-        place = role.template.at("metadata", "labels", AMBIENT)
-        return Injection(mesh=Mesh.AMBIENT, because=f"its pods carry {AMBIENT}=ambient", place=place)
-    if mesh.of(job.namespace).get(AMBIENT) == "ambient":
-        because = f"namespace {job.namespace} carries {AMBIENT}=ambient"
-        return Injection(mesh=Mesh.AMBIENT, because=because, place=mesh.place(job.namespace, "labels", AMBIENT))
-    return None
-
-
-def _linkerd(mesh: Meshes, job: TrainingJob, role: Role) -> Injection | None:
+def _linkerd(spaces: Mapping[str, KubeObject], job: TrainingJob, role: Role) -> Injection | None:
     own = role.template.annotations.get(LINKERD)
     if own == "disabled":
         return None
     if own in ("enabled", "ingress"):
         place = role.template.at("metadata", "annotations", LINKERD)
-        return Injection(mesh=Mesh.LINKERD, because=f"its pods carry the annotation {LINKERD}={own}", place=place)
-    namespace = mesh.objects.get(job.namespace)
+        return Injection(mesh=Mesh.LINKERD, because=f"its pods have the annotation {LINKERD}={own}", place=place)
+    namespace = spaces.get(job.namespace)
     if namespace is not None and namespace.annotations.get(LINKERD) in ("enabled", "ingress"):
-        because = f"namespace {namespace.name} carries the annotation {LINKERD}"
-        return Injection(mesh=Mesh.LINKERD, because=because, place=mesh.place(namespace.name, "annotations", LINKERD))
+        because = f"namespace {namespace.name} has the annotation {LINKERD}={namespace.annotations[LINKERD]}"
+        place = namespace.at("metadata", "annotations", LINKERD)
+        return Injection(mesh=Mesh.LINKERD, because=because, place=place)
     return None

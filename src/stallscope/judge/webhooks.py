@@ -1,0 +1,165 @@
+"""
+The admission path: which webhooks the API server must reach before a job, or its pods, can exist.
+
+Source: Kubernetes "Dynamic Admission Control": a webhook whose rules and selectors match is called at its Service's port
+(443 unless it says otherwise), through to the target port of the pods; ``failurePolicy`` Fail (the default) rejects the
+object when the call fails. Addresses given as ``url`` are outside the cluster and not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stallscope.judge.outside import OutsideEnd, outside_end, workload_end, workloads
+from stallscope.model.kube import KubeObject
+from stallscope.model.labels import parse_selector
+from stallscope.model.source import as_list, as_map, as_str, as_str_map
+from stallscope.model.traffic import Endpoint, Flow, FlowKind, Outside, Protocol, port
+from stallscope.model.workload import TrainingJob
+
+CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_POD = ("", "pods")
+_JOB = ("batch", "jobs")
+_JOBSET = ("jobset.x-k8s.io", "jobsets")
+#: What the controller of a kind creates on the way to pods; each must be admitted.
+_CREATES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "TrainJob": (_JOBSET, _JOB, _POD),
+    "JobSet": (_JOB, _POD),
+    "RayJob": (("ray.io", "rayclusters"), _POD),
+    "RayService": (("ray.io", "rayclusters"), _POD),
+    "LeaderWorkerSet": (("apps", "statefulsets"), _POD),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hook:
+    """One webhook of a configuration object. `resources` of this job that it is called for."""
+
+    holder: KubeObject
+    body: Mapping[str, Any]
+    called_for: tuple[str, ...]
+
+    @property
+    def blocks(self) -> bool:
+        return self.body.get("failurePolicy") != "Ignore"
+
+
+def admission_flows(
+    job: TrainingJob, objects: Sequence[KubeObject], namespaces: Mapping[str, Mapping[str, str]]
+) -> Mapping[Flow, OutsideEnd]:
+    """
+    The webhook flows of `job` and the pods at their end. From the webhook configurations among `objects` where they name
+    the job's kind, what it creates, or pods; else the operator's own webhook as the kind assumes it, if the operator is
+    among them. A flow is `required` when a failed call rejects the object.
+    """
+    guessed = [f for f in job.flows if f.kind is FlowKind.WEBHOOK]
+    holders = [o for o in objects if o.kind in CONFIGURATIONS and o.group == "admissionregistration.k8s.io"]
+    made = [(hook, *pair) for hook in _hooks(job, holders, namespaces) if (pair := _flow(hook, objects)) is not None]
+    found = {flow: end for _, flow, end in reversed(made)}
+    if guessed and not any(_plural(job.source.kind) in hook.called_for for hook, _, _ in made):
+        end = outside_end(Outside.OPERATOR, objects, job)
+        if end.endpoint is not None:
+            found |= {replace(flow, required=True): end for flow in guessed}
+    return found
+
+
+def _hooks(job: TrainingJob, holders: Iterable[KubeObject], namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[_Hook]:
+    wanted = ((job.source.group, _plural(job.source.kind)), *_CREATES.get(job.source.kind, (_POD,)))
+    for holder in holders:
+        for body in map(as_map, as_list(holder.get("webhooks"))):
+            called_for = tuple(
+                resource
+                for group, resource in wanted
+                if _rules_match(body, group, resource) and _selected(body, job, resource)
+            )
+            if called_for and _namespace_selected(body, job.namespace, namespaces):
+                yield _Hook(holder=holder, body=body, called_for=called_for)
+
+
+def _plural(kind: str) -> str:
+    return f"{kind.lower()}s"
+
+
+def _rules_match(body: Mapping[str, Any], group: str, resource: str) -> bool:
+    return any(
+        _lists(rule, "apiGroups", group) and _lists(rule, "resources", resource) and _lists(rule, "operations", "CREATE")
+        for rule in map(as_map, as_list(body.get("rules")))
+    )
+
+
+def _lists(rule: Mapping[str, Any], key: str, wanted: str) -> bool:
+    listed = as_list(rule.get(key))
+    return wanted in listed or "*" in listed or (key == "resources" and "*/*" in listed)
+
+
+def _selected(body: Mapping[str, Any], job: TrainingJob, resource: str) -> bool:
+    """``objectSelector`` on the labels of the object itself: the job's own, or those of any of its pods."""
+    selector = parse_selector(body.get("objectSelector"))
+    if selector is None or not selector.requirements:
+        return True
+    if resource == _POD[1]:
+        return any(selector.matches(pod.labels) for role in job.roles for pod in job.pods_of(role.name)[:1])
+    return resource == _plural(job.source.kind) and bool(selector.matches(job.source.labels))
+
+
+def _namespace_selected(body: Mapping[str, Any], name: str, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+    """``namespaceSelector``; labels nobody stated are not assumed, so such a webhook is left out."""
+    selector = parse_selector(body.get("namespaceSelector"))
+    if selector is None or not selector.requirements:
+        return True
+    known = namespaces.get(name)
+    if known is None and any(r.key != _NAME_LABEL for r in selector.requirements):
+        return False
+    return bool(selector.matches({_NAME_LABEL: name, **(known or {})}))
+
+
+def _flow(hook: _Hook, objects: Sequence[KubeObject]) -> tuple[Flow, OutsideEnd] | None:
+    reference = as_map(as_map(hook.body.get("clientConfig")).get("service"))
+    name, namespace = as_str(reference.get("name")), as_str(reference.get("namespace"))
+    if not name or not namespace:
+        return None
+    service = next((o for o in objects if o.kind == "Service" and (o.namespace, o.name) == (namespace, name)), None)
+    end = _behind(service, objects) if service is not None else None
+    if service is None or end is None or end.endpoint is None:
+        return None
+    asked = reference.get("port", 443)
+    number = _target_port(service, asked if isinstance(asked, int) else 443, end.endpoint)
+    if number is None:
+        return None
+    flow = Flow(
+        kind=FlowKind.WEBHOOK,
+        source=Outside.API_SERVER,
+        destination=Outside.OPERATOR,
+        ports=(port(number),),
+        reason=f"{hook.holder.ref} sends {' and '.join(hook.called_for)} to Service {namespace}/{name}",
+        required=hook.blocks,
+    )
+    return flow, end
+
+
+def _behind(service: KubeObject, objects: Sequence[KubeObject]) -> OutsideEnd | None:
+    """The pods a Service selects: those of a workload among the files, else pods with just the selector's labels."""
+    selector = as_str_map(service.get("spec", "selector"))
+    if not selector:
+        return None
+    for item in workloads(objects):
+        labels = as_str_map(item.get("spec", "template", "metadata", "labels"))
+        if item.namespace == service.namespace and selector.items() <= labels.items():
+            return workload_end(item, str(Outside.OPERATOR), f"{service.ref} selects {item.ref}")
+    known = Endpoint(name=str(Outside.OPERATOR), namespace=service.namespace, labels=tuple(sorted(selector.items())))
+    return OutsideEnd(endpoint=known, why=f"{service.ref} selects pods of which only the selector's labels are known")
+
+
+def _target_port(service: KubeObject, asked: int, end: Endpoint) -> int | None:
+    """The port on the pods behind the Service's port `asked`."""
+    for entry in map(as_map, as_list(service.get("spec", "ports"))):
+        if entry.get("port") != asked:
+            continue
+        target = entry.get("targetPort", asked)
+        if isinstance(target, int):
+            return target if 0 < target < 65536 else None
+        return next((n for name, protocol, n in end.named_ports if name == target and protocol is Protocol.TCP), None)
+    return None
