@@ -151,8 +151,7 @@ def kind_steps(config: str, name: str = "stallscope", version: str = "1.19.4") -
     """The commands that make the cluster, for a person to run."""
     return (
         f"kind create cluster --config {config}",
-        "helm repo add cilium https://helm.cilium.io/",
-        f"helm install cilium cilium/cilium --version {version} --namespace kube-system --set ipam.mode=kubernetes",
-        f"kubectl --context kind-{name} --namespace kube-system rollout status daemonset/cilium --timeout=5m",
+        f"cilium install --context kind-{name} --version {version} --set ipam.mode=kubernetes",
+        f"cilium status --context kind-{name} --wait",
         f"stallscope rehearse PATH --backend kind --context kind-{name}",
     )
