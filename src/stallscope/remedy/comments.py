@@ -12,14 +12,14 @@ from stallscope.model.source import ListNode, MapNode
 _COMMENT = re.compile(r"(?:(?<=\s)|\A|(?<=\ufeff))#[^\n\r]*")
 
 
-def comments(text: str, documents: Sequence[Any]) -> Counter[str]:
+def comments(text: str, documents: Sequence[Any], begin: int = 0, stop: int | None = None) -> Counter[str]:
     """
-    Every comment, as a multiset. A ``#`` inside a scalar is none: `documents` (trees with spans) say where those are.
-    Comments on the header line of a block scalar count as part of it.
+    Every comment of ``text[begin:stop]``, as a multiset. A ``#`` inside a scalar is none: `documents` (trees with spans)
+    say where those are. Comments on the header line of a block scalar count as part of it.
     """
     found: Counter[str] = Counter()
-    at = 0
-    for start, end in [*_scalars(documents), (len(text), len(text))]:
+    at, limit = begin, len(text) if stop is None else stop
+    for start, end in [*_scalars(documents), (limit, limit)]:
         if start >= at:
             found.update(m.group().rstrip() for m in _COMMENT.finditer(text, at, start))
         at = max(at, end)

@@ -7,10 +7,12 @@ comments. Anything else is refused, with the snippet to paste by hand.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from stallscope.errors import PatchRefused
+from stallscope.model.source import ListNode, MapNode
 from stallscope.remedy import emit
 from stallscope.remedy.comments import comments
 from stallscope.remedy.edits import apply_edits, edits_between
@@ -62,18 +64,33 @@ def _edit(text: str, edits: Sequence[Edit], parse: Parse) -> str:
 
 
 def prove_text(before: str, documents: Sequence[Any], after: str, intended: Sequence[Any], parse: Parse) -> None:
-    """Raises PatchRefused unless `after` reads as `intended` and carries the comments of `before`."""
+    """
+    Raises PatchRefused unless `after` reads as `intended` and carries the comments of `before`. Documents that were not
+    touched (the same object in both) are only compared, not searched.
+    """
     try:
         found = list(parse(after))
     except ValueError as error:
         raise PatchRefused("the patched text would not be readable") from error
-    if len(found) != len(intended) or not all(map(same, found, intended)):
+    if len(found) != len(intended) or not all(map(_reads_as, documents, intended, found)):
         raise PatchRefused("the patched text would not say what was intended")
     if is_json(before):
         if not is_json(after):
             raise PatchRefused("the patched text would no longer be JSON")
-    elif comments(before, documents) != comments(after, found):
-        raise PatchRefused("the patch would touch a comment")
+        return
+    for index, (old, new) in enumerate(zip(documents, intended, strict=True)):
+        if old is not new and _comments(before, documents, index) != _comments(after, found, index):
+            raise PatchRefused("the patch would touch a comment")
+
+
+def _reads_as(old: Any, new: Any, found: Any) -> bool:
+    return bool(found == new) if old is new else same(found, new)
+
+
+def _comments(text: str, documents: Sequence[Any], index: int) -> Counter[str]:
+    """Comments from the start of a document to the start of the next."""
+    following = (d.span.start for d in documents[index + 1 :] if isinstance(d, MapNode | ListNode))
+    return comments(text, [documents[index]], documents[index].span.start, next(following, len(text)))
 
 
 def _append(text: str, op: AddDocument, parse: Parse) -> str:
@@ -89,7 +106,7 @@ def _append(text: str, op: AddDocument, parse: Parse) -> str:
     end = "" if text.endswith("\n") else style.newline
     result = f"{text}{end}---{style.newline}{body}"
     found = [d for d in parse(result) if d is not None]
-    if not same(found, [*(d for d in documents if d is not None), op.body]):
+    if found[:-1] != [d for d in documents if d is not None] or not same(found[-1], op.body):
         raise PatchRefused("the added document would not be read as written")
     return result
 
