@@ -20,22 +20,23 @@ def emit(run: Run, outputs: Sequence[Any], color: str) -> None:
 
     for output in sorted(outputs, key=lambda o: not o.file):
         if output.format == "kustomize" and output.file:
-            _write_folder(output.file, _component(run))
+            _write_folder(output.file, component(run))
         elif output.file:
-            replace_file(output.file, _view(run, output.format))
+            replace_file(output.file, view(run, output.format))
         else:
-            text = _view(run, output.format)
+            text = view(run, output.format)
             write(_colored(text) if output.format == "diff" and wants_color(color, sys.stdout) else text)
 
 
-def _view(run: Run, form: str) -> str:
+def view(run: Run, form: str) -> str:
+    """The run in one of `FORMATS`."""
     match form:
         case "json":
             return _json_view(run)
         case "jsonpatch":
             return _jsonpatch_view(run)
         case "kustomize":
-            return "".join(f"# file: {name}\n{text}---\n" for name, text in _component(run).items()).removesuffix("---\n")
+            return "".join(f"# file: {name}\n{text}---\n" for name, text in component(run).items()).removesuffix("---\n")
     return _diff_view(run)
 
 
@@ -115,10 +116,11 @@ def _jsonpatch_view(run: Run) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def _component(run: Run) -> Mapping[str, str]:
-    from stallscope.remedy.kustomize import component
+def component(run: Run) -> Mapping[str, str]:
+    """The files of a kustomize component, by name."""
+    from stallscope.remedy import kustomize
 
-    return component(*_patches(run))
+    return kustomize.component(*_patches(run))
 
 
 def _write_folder(folder: str, files: Mapping[str, str]) -> None:
