@@ -65,9 +65,10 @@ def _undeclared(job: TrainingJob, stated: list[tuple[Role, Endpoint]]) -> Iterat
     host = job.rendezvous
     if host is None or not stated:
         return
-    ports = [(c, i, e.get("containerPort")) for r in job.roles if r.name == host.role for c, i, e in declared_ports(r)]
+    entries = [entry for r in job.roles if r.name == host.role for entry in declared_ports(r)]
+    ports = [(c, i, number) for c, i, e in entries if isinstance(number := e.get("containerPort"), int)]
     used = stated[0][1]
-    if not ports or used.port in {p for _, _, p in ports} or all(not isinstance(p, int) for _, _, p in ports):
+    if not ports or used.port in {p for _, _, p in ports}:
         return
     labels: list[Label] = [label(used.port_location, f"the ranks meet on port {used.port}", primary=True)]
     place: Location = ports[0][0].at("ports", ports[0][1], "containerPort")
