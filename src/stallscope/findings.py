@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from stallscope.model.source import Location
 
@@ -24,8 +25,7 @@ class Confidence(StrEnum):
     DEPENDS = "depends"  # holds under an assumption that a note names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class Label(NamedTuple):
     """One place and what to see there. Exactly one label of a finding is `primary`."""
 
     location: Location
@@ -74,8 +74,7 @@ class SuppressedBy(StrEnum):
     BASELINE = "baseline"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suppressed:
+class Suppressed(NamedTuple):
     """A finding somebody accepted: how, why, and where they said so (``None`` for a baseline)."""
 
     finding: Finding

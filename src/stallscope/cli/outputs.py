@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from stallscope.cli.console import is_terminal, speaks_unicode, wants_color, width_of, write
 from stallscope.cli.options import FORMATS
@@ -16,8 +17,7 @@ from stallscope.render.formats import render
 from stallscope.render.report import Look, Report, SourceCache
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """One format and its file; an empty `file` is standard output."""
 
     format: str

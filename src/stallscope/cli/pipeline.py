@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stallscope import __version__
 from stallscope.analysis import Analysis, analyse
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 NOT_JUDGED = frozenset({"STL901", "STL902", "STL903", "STL904", "STL906", "STL990"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(NamedTuple):
     """What counts and what fails. `fail_on` None: findings never fail."""
 
     selection: Selection
@@ -190,6 +189,6 @@ def accept_all(file: str, analysis: Analysis, sources: FileSources, gate: Gate) 
     from stallscope.cli.outputs import replace_file
     from stallscope.load.baseline import dump_baseline
 
-    whole = narrow(analysis, sources, replace(gate, min_severity=Severity.INFO))
+    whole = narrow(analysis, sources, gate._replace(min_severity=Severity.INFO))
     replace_file(file, dump_baseline(whole.findings))
     return accepted_findings(file)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(NamedTuple):
     """Prefixes of rule ids, in capitals. The longer prefix wins where both match, --ignore at a tie; as ruff does."""
 
     select: tuple[str, ...] = ()

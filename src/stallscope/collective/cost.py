@@ -11,9 +11,9 @@ a reduce-scatter).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil, log2
+from typing import NamedTuple
 
 from stallscope.collective.edges import crossings, double_binary_tree, ring
 from stallscope.collective.links import Link, LinkClass, LinkProfile
@@ -24,16 +24,14 @@ class Algorithm(StrEnum):
     TREE = "tree"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class Spot(NamedTuple):
     """Where one rank's node is: `node` name and `zone` ("" unknown)."""
 
     node: str
     zone: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepModel:
+class StepModel(NamedTuple):
     """
     Inputs of the model. `gradient_bytes` reduced per step (S), `compute_seconds` a step without communication,
     `overlap` the share of communication hidden behind compute (0..1), `passes` 2 for all-reduce (DDP), 3 for FSDP.
@@ -47,8 +45,7 @@ class StepModel:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepCost:
+class StepCost(NamedTuple):
     """Modelled figures of one placement. Times in seconds, bytes a step; `slowest` is the class of the limiting edge."""
 
     step_seconds: float

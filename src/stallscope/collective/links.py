@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class LinkClass(StrEnum):
@@ -31,8 +32,7 @@ class Link:
     mtu: int = 1500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkProfile:
+class LinkProfile(NamedTuple):
     """Figures for each link class. `name` is shown beside every modelled number."""
 
     name: str
@@ -66,8 +66,7 @@ DEFAULT_PROFILE = LinkProfile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EgressPrice:
+class EgressPrice(NamedTuple):
     """Price of moving data between zones, in dollars per gigabyte (1e9 bytes) moved; `source` is the citation."""
 
     name: str

@@ -8,7 +8,7 @@ with pairs of ranks. One pod of each class speaks for it in the report.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.judge.network import Member, Network
 from stallscope.judge.outside import OutsideEnd
@@ -29,8 +29,7 @@ from stallscope.model.traffic import (
 WORST_FIRST = (Outcome.DENIED, Outcome.UNJUDGED, Outcome.PROXIED, Outcome.ALLOWED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Class:
+class _Class(NamedTuple):
     members: tuple[Member, ...]
 
     @property

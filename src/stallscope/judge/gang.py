@@ -27,7 +27,7 @@ def declared_gang(job: TrainingJob) -> GangSpec | None:
     if not job.gang.topology_key:
         return None
     spec = gang_spec(job.gang, labelled_groups(_podsets(job)))
-    return replace(spec, all_or_nothing=False) if job.gang.mode != "required" else spec
+    return spec._replace(all_or_nothing=False) if job.gang.mode != "required" else spec
 
 
 def _podsets(job: TrainingJob) -> dict[str, list[str]]:

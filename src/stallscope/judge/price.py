@@ -7,7 +7,8 @@ named; it is never silently a number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.collective.cost import Spot, StepCost, step_cost
 from stallscope.collective.edges import interleaved
@@ -31,8 +32,7 @@ class PriceFacts:
     egress: EgressPrice | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPrice:
+class JobPrice(NamedTuple):
     """
     Modelled step of the witness (`split`) and of the same ranks in one zone (`together`). `inputs` states every figure
     the model used, one line each. `interleaved`: the rank order crosses zones more often than it must.
@@ -68,7 +68,7 @@ def price(job: TrainingJob, witness: Witness | None, facts: PriceFacts) -> JobPr
     spots = [Spot(node=node, zone=witness.zone_of(pod.name)) for pod, node in placed]
     one_zone = [Spot(node=s.node, zone="together") for s in spots]
     work = workload(job, gradient_bytes=facts.gradient_bytes, compute_seconds=facts.compute_seconds)
-    model = replace(work.model, overlap=facts.overlap)
+    model = work.model._replace(overlap=facts.overlap)
     return JobPrice(
         split=step_cost(spots, model, facts.profile),
         together=step_cost(one_zone, model, facts.profile),

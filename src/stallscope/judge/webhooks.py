@@ -9,8 +9,8 @@ object when the call fails. Addresses given as ``url`` are outside the cluster a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from stallscope.judge.outside import OutsideEnd, outside_end, workload_end, workloads
 from stallscope.model.kube import KubeObject
@@ -34,8 +34,7 @@ _CREATES: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hook:
+class _Hook(NamedTuple):
     """One webhook of a configuration object. `resources` of this job that it is called for."""
 
     holder: KubeObject

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class Witness(NamedTuple):
     """One concrete placement: pod name -> node name (``None`` = Pending), and each node's zone."""
 
     nodes: Mapping[str, str | None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from yaml.error import MarkedYAMLError
 
@@ -11,8 +11,7 @@ from stallscope.load.limits import MIB
 from stallscope.model.source import Location, Places
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class Complaint(NamedTuple):
     """
     Something wrong at ``text[start:end]``. `refused`: no object may be made of the document; `stop`: the rest of the
     file is not read either.

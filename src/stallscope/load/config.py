@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.errors import UsageError
 from stallscope.model.source import Location, span_of
@@ -20,8 +19,7 @@ MAX_BYTES = 1 << 20
 SEVERITY = ("error", "warning", "info")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What a key may hold: its name for people, and `read`, which gives the value or None when it is another type."""
 
     name: str
@@ -81,8 +79,7 @@ KEYS: dict[str, Kind] = {
 PATHS = frozenset({"nodes", "baseline"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(NamedTuple):
     """A read config: values by key, checked and with paths made usable from the working directory."""
 
     file: str

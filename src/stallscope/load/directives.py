@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.findings import SuppressedBy
 from stallscope.model.kube import KubeObject
@@ -24,8 +23,7 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 _MARKER = re.compile(r"(---|\.\.\.)(\s|\Z)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Directive:
+class Directive(NamedTuple):
     """
     One accepted rule. It covers findings with any label on lines `first` to `last` of `file` (0: the whole file), and
     those about `subject`. `wrong` says why it cannot work; such a directive covers nothing.

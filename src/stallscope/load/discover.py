@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stallscope.errors import LoadError
 
@@ -17,8 +17,7 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 STDIN = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(NamedTuple):
     """A file to read, as people will see it named. `named`: the user named it, rather than a directory above it."""
 
     path: Path
@@ -30,8 +29,7 @@ class Source:
         return self.name == STDIN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """The files of all paths, each once, in order; `empty` are the directories that hold none."""
 
     sources: tuple[Source, ...]
@@ -129,10 +127,38 @@ def _is(question: Callable[[], bool]) -> bool:
         return False
 
 
-class _Ignore:
-    """The .gitignore files in force at a directory, the nearest last. pathspec is loaded only when there is one."""
+class _Rules:
+    """
+    One .gitignore. pathspec, which takes longer to load than a job takes to judge, is loaded for the first path that holds
+    the fixed parts of some line: a path without them cannot match (no wildcard crosses a ``/``).
+    """
 
-    def __init__(self, levels: Sequence[tuple[str, GitIgnoreSpec]] = ()) -> None:
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = [line for line in lines if line.strip() and not line.startswith("#")]
+        self._fixed = [_fixed_parts(line) for line in self._lines]
+        self._spec: GitIgnoreSpec | None = None
+
+    def says(self, path: str) -> bool | None:
+        """Whether the path is ignored; None when no line matches it."""
+        if not any(all(part in path for part in parts) for parts in self._fixed):
+            return None
+        if self._spec is None:
+            from pathspec import GitIgnoreSpec
+
+            self._spec = GitIgnoreSpec.from_lines(self._lines)
+        return self._spec.check_file(path).include
+
+
+def _fixed_parts(line: str) -> list[str]:
+    """The text between the wildcards of a line, up to the first bracket or escape."""
+    plain = re.split(r"[\[\\]", line.strip().removeprefix("!"), maxsplit=1)[0]
+    return [part for part in re.split(r"[*?/]+", plain) if part]
+
+
+class _Ignore:
+    """The .gitignore files in force at a directory, the nearest last."""
+
+    def __init__(self, levels: Sequence[tuple[str, _Rules]] = ()) -> None:
         self._levels = tuple(levels)
 
     @classmethod
@@ -150,17 +176,13 @@ class _Ignore:
             lines = (directory / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return self
-        if not any(line.strip() and not line.startswith("#") for line in lines):
-            return self
-        from pathspec import GitIgnoreSpec
-
-        return _Ignore((*self._levels, (place.rstrip("/") + "/", GitIgnoreSpec.from_lines(lines))))
+        return _Ignore((*self._levels, (place.rstrip("/") + "/", _Rules(lines))))
 
     def covers(self, place: str) -> bool:
         """Whether git would ignore the path (a directory ends in "/"); the nearest .gitignore that says anything decides."""
-        for base, spec in reversed(self._levels):
+        for base, rules in reversed(self._levels):
             if place.startswith(base) and place != base:
-                said = spec.check_file(place[len(base) :]).include
+                said = rules.says(place[len(base) :])
                 if said is not None:
                     return said
         return False

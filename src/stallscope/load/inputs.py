@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.errors import LoadError, NothingToCheck
 from stallscope.judge.inputs import ClusterFacts, Inputs, Problem, ProblemKind
@@ -42,8 +42,7 @@ class LoadRequest:
     allow_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(NamedTuple):
     """The inputs and the texts they came from, by the file names in their locations."""
 
     inputs: Inputs

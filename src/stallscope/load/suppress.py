@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from stallscope.findings import Finding, Label, Severity, Suppressed
 from stallscope.load.directives import ANNOTATION, Directive, in_annotations, in_comments
@@ -12,8 +13,7 @@ from stallscope.model.kube import KubeObject
 RULE = ("STL990", "unused-suppression")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suppression:
+class Suppression(NamedTuple):
     """`kept` and `suppressed` together are what went in; `complaints` are new findings (STL990)."""
 
     kept: tuple[Finding, ...]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.judge.inputs import ProblemKind
 from stallscope.load.complaints import Complaint
@@ -32,8 +31,7 @@ _WHOLE_NUMBERS = frozenset(
 _IDENTITY = (("metadata", "name"), ("metadata", "namespace"), ("metadata", "generateName"))
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(NamedTuple):
     """A value that still waits for a tool to fill it in. `needed`: without it the object cannot be judged."""
 
     value: str

@@ -6,8 +6,7 @@ Selectors"). Node selectors add Gt and Lt; Cilium adds label sources (see `stall
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.source import as_list, as_map
 
@@ -15,8 +14,7 @@ LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 NODE_OPERATORS = LABEL_OPERATORS | {"Gt", "Lt"}
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """One expression. NotIn and DoesNotExist also match when the key is absent."""
 
     key: str
@@ -54,8 +52,7 @@ class Requirement:
         return f"{self.key} {self.operator} [{', '.join(self.values)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(NamedTuple):
     """A conjunction of requirements; without any it matches everything. An *absent* selector is ``None``, not this."""
 
     requirements: tuple[Requirement, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.quantity import parse_quantity
 from stallscope.model.source import Location, as_list, as_map, as_str, as_str_map, dig
@@ -23,8 +23,7 @@ def is_accelerator(resource: str) -> bool:
     return resource in GPU_RESOURCES or resource.startswith("nvidia.com/mig-") or resource == "aws.amazon.com/neuron"
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(NamedTuple):
     key: str
     value: str
     effect: str
@@ -50,8 +49,7 @@ class Node:
         return self.labels.get(ZONE, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundPod:
+class BoundPod(NamedTuple):
     """A pod that already occupies a node: `body` is the plain pod (metadata, spec)."""
 
     namespace: str

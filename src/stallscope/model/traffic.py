@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from stallscope.model.source import Location
 
@@ -145,8 +146,7 @@ class RuleRef:
         return f"{self.policy} {self.section}[{self.index}]" if self.index >= 0 else self.policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearMiss:
+class NearMiss(NamedTuple):
     """A rule that would have admitted the edge but for one part."""
 
     rule: RuleRef

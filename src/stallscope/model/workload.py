@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location, Route
@@ -122,8 +122,7 @@ class Rendezvous:
     location: Location | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobService:
+class JobService(NamedTuple):
     """A Service the controller creates or the files contain. Matters for DNS names and built-in soft spreading."""
 
     name: str
@@ -149,8 +148,7 @@ class Gang:
     location: Location | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtraObject:
+class ExtraObject(NamedTuple):
     """An object the operator would create that policy or placement must see (Volcano's svc NetworkPolicy, …)."""
 
     body: Mapping[str, Any]

@@ -8,10 +8,9 @@ AggregateContainerRequests; core/v1 defaults (SetDefaults_Pod, defaultPodRequest
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.quantity import parse_quantity
 from stallscope.model.source import as_list, as_map, dig
@@ -124,8 +123,7 @@ DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """
     `requests`: what NodeResourcesFit asks of a node (integers, see `whole`; zero ones are left out, the scheduler never
     fails on them). `scoring`: cpu (milli) and memory (bytes) the scores assume, with defaults for silent containers.

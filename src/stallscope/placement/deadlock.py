@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.source import as_map, as_str_map, dig
 from stallscope.model.topology import Topology
@@ -39,8 +38,7 @@ IDENTITY_KEYS = frozenset(
 SUFFIX = "-copy"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HalfStart:
+class HalfStart(NamedTuple):
     """
     `possible` true: `witness` shows both copies holding part of the nodes and neither able to finish. False: proved that
     it cannot happen. None: no such run was found, and none was ruled out.

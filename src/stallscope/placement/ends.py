@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """A way to end: zones of the counted pods, and how many pods are bound (`low`..`high`)."""
 
     zones: frozenset[str]

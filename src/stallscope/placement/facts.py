@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.topology import HOSTNAME, ZONE, Topology
 from stallscope.placement.compilation import compile_pods
@@ -23,8 +24,7 @@ from stallscope.placement.terms import SpreadConstraint
 from stallscope.placement.zonepins import co_locates, zone_pin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTerms:
+class OpenTerms(NamedTuple):
     """Node affinity of a role with ORed terms, some of which name a zone and `without` (indexes) do not."""
 
     klass: str
@@ -32,8 +32,7 @@ class OpenTerms:
     without: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffinityFact:
+class AffinityFact(NamedTuple):
     """
     Required pod affinity of a role, term by term ANDed. `attracts`: roles of the job that satisfy all its terms;
     `first_may_go_anywhere`: it matches itself, so without any matching pod its first one may be placed. `waits_for_ever`:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.topology import Topology
 from stallscope.placement.filters.base import Refusal
@@ -29,8 +28,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFailure:
+class NodeFailure(NamedTuple):
     """Why a node cannot take a pod: the first failing filter and the scheduler's words (`reasons` one by one)."""
 
     node: str
@@ -40,8 +38,7 @@ class NodeFailure:
     resolvable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feasibility:
+class Feasibility(NamedTuple):
     """
     `feasible` node names (sorted) and one failure for each other node; `unjudged` names constructs not modelled.
     `gates` keep the pod from being looked at; `prefilter` is set when the scheduler gives up before looking at nodes.

@@ -14,8 +14,9 @@ coscheduling, KAI docs/topology.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
+from typing import NamedTuple
 
 from stallscope.model.workload import Gang
 from stallscope.placement.ends import End
@@ -28,8 +29,7 @@ from stallscope.placement.reach import Reach, reach
 MOST_DOMAINS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyRequest:
+class TopologyRequest(NamedTuple):
     """Members (pod names, None = all) share one domain of `key`."""
 
     key: str
@@ -37,8 +37,7 @@ class TopologyRequest:
     members: frozenset[str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GangSpec:
+class GangSpec(NamedTuple):
     """
     `all_or_nothing` with `min_count` pods (None = all of them). `topologies` may be several: Kueue places each PodSet by
     itself unless a podset-group-name joins them. `unjudged` names what is declared but not modelled.
@@ -90,8 +89,7 @@ def needed(gang: GangSpec, size: int) -> int:
     return size if gang.min_count is None else min(gang.min_count, size)
 
 
-@dataclass(frozen=True, slots=True)
-class Ganged:
+class Ganged(NamedTuple):
     """What a gang can reach, and the (restricted) problem whose scored runs stand for it; None when nothing can run."""
 
     reach: Reach
@@ -113,7 +111,7 @@ def reach_with_gang(problem: Problem, names: Sequence[str], gang: GangSpec, tags
     else:
         joined = _held_together([reach(problem, names)], need, len(names), names, gang)
         chosen = problem
-    return Ganged(replace(joined, exhaustive=joined.exhaustive and not cut), chosen)
+    return Ganged(joined._replace(exhaustive=joined.exhaustive and not cut), chosen)
 
 
 def _held_together(found: Sequence[Reach], need: int, size: int, names: Sequence[str], gang: GangSpec) -> Reach:

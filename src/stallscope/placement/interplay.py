@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from stallscope.placement.classes import PodClass
 from stallscope.placement.filters.interpod import interpod_state, matches_all
@@ -20,8 +21,7 @@ from stallscope.placement.state import Cluster
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(NamedTuple):
     """A topology key and the classes whose pods keep a class out of their domain (anti-affinity, either way)."""
 
     key: str

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.placement.feasible import Feasibility
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRequest:
+class PodRequest(NamedTuple):
     """A pod to place: `body` is plain (metadata.name/namespace/labels, spec). Pods with equal `klass` are alike."""
 
     name: str
@@ -18,8 +17,7 @@ class PodRequest:
     klass: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(NamedTuple):
     """One outcome: pod name -> node name, None = Pending."""
 
     nodes: Mapping[str, str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.kube import DEFAULT_NAMESPACE
 from stallscope.model.source import as_list, as_map, as_str, as_str_map, dig
@@ -58,8 +58,7 @@ class PodSpec:
     unjudged: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundSpec:
+class BoundSpec(NamedTuple):
     """What the scheduler reads of a pod that already sits on a node. `home` is the node's name."""
 
     name: str

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stallscope.placement.interplay import Counted
 from stallscope.placement.kinds import Kind
 from stallscope.placement.problem import Problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Nodes that lie in the same domains of every key that matters."""
 
     zone: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.placement.adversary import Strategy, fill_up, interleave, largest_first, most_harmful, play, smallest_first
 from stallscope.placement.bounds import free_ends, safe_ends
@@ -20,8 +20,7 @@ EXACT_WORK = 60_000
 COARSE_WORK = 120_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reach(NamedTuple):
     """
     `ends` hold everything that can happen (a superset when only the coarse search could afford it). `witnesses` are
     concrete outcomes among them. `exhaustive` false: the searches were cut, more may happen.

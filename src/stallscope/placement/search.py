@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stallscope.placement.moves import Cells, after, feasible_cells, first_cells
 from stallscope.placement.problem import Content, Problem
@@ -19,8 +20,7 @@ from stallscope.placement.problem import Content, Problem
 State = tuple[int, tuple[int, ...], Cells]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """One attempt: `chosen` class, and the kind and content of the node it got (None: it waits)."""
 
     chosen: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.source import as_list, as_map
 from stallscope.model.topology import HOSTNAME, ZONE
@@ -18,8 +18,7 @@ BUILTIN_SPREAD: tuple[Mapping[str, Any], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(NamedTuple):
     """
     Something whose selector makes default spreading act on a pod: a Service, or the ReplicaSet, ReplicationController or
     StatefulSet that owns it (helper.DefaultSelector).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.topology import HOSTNAME
 from stallscope.placement.compilation import compile_pods
@@ -14,8 +15,7 @@ from stallscope.placement.zonepins import ZonePin, co_locates, zone_pin
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecAnswer:
+class SpecAnswer(NamedTuple):
     """
     `can_split` is ``yes`` (nothing in the specs keeps the pods in one zone), ``no``, or ``unknown``; `why` one sentence.
     `zones` is the single zone all pods are pinned to, if any; `caveats` say what the answer assumes.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from stallscope.model.topology import HOSTNAME
 from stallscope.placement.filters.spread import count_matching, is_eligible
@@ -16,8 +17,7 @@ Pair = tuple[str, str]
 KeyWeight = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Soft:
+class Soft(NamedTuple):
     """A soft spread constraint of a class: the classes it counts and bound pods per domain."""
 
     constraint: SpreadConstraint
@@ -25,8 +25,7 @@ class Soft:
     base: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(NamedTuple):
     """
     What every run of one problem shares. `places` are kinds without their room; `place_of[node]`; `liking[c][place]` is
     (preferred node affinity, soft taints); `soft[c]`; `pull[c][d]` what a placed pod of d is worth to c, per key;

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.labels import Requirement, Selector, parse_requirement, parse_selector
 from stallscope.model.source import as_list, as_map, as_str
@@ -18,8 +17,7 @@ from stallscope.model.source import as_list, as_map, as_str
 _INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
+class NodeTerm(NamedTuple):
     """One nodeSelectorTerm: expressions on labels and on fields (only ``metadata.name`` exists), all of which must hold."""
 
     labels: tuple[Requirement, ...] = ()
@@ -53,8 +51,7 @@ def node_requirement_holds(requirement: Requirement, labels: Mapping[str, str]) 
     return int(left) > int(right) if requirement.operator == "Gt" else int(left) < int(right)
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredNodes:
+class RequiredNodes(NamedTuple):
     """nodeSelector AND required node affinity. `terms` is None without affinity; its terms are ORed."""
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -82,8 +79,7 @@ class RequiredNodes:
         return names
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(NamedTuple):
     """
     A required (anti-)affinity term. `selector` None matches no pod. `namespaces` already holds the pod's own namespace
     where the term names none; `namespace_selector` None selects no further namespace, an empty one all of them.
@@ -102,8 +98,7 @@ class AffinityTerm:
         return inside and self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
+class SpreadConstraint(NamedTuple):
     """
     A topologySpreadConstraint. `selector` None (absent) counts and matches no pod; an empty one counts none but the pod
     matches itself, so it never binds for maxSkew >= 1 (common.go countPodsMatchSelector, filtering.go).
@@ -125,16 +120,14 @@ class SpreadConstraint:
         return self.selector is not None and self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Weighted:
+class Weighted(NamedTuple):
     """A preferred term and its weight (1..100; negative for anti-affinity)."""
 
     weight: int
     term: AffinityTerm
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedNodes:
+class WeightedNodes(NamedTuple):
     weight: int
     term: NodeTerm
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.source import as_list, as_map, as_str
 from stallscope.model.topology import Taint
@@ -20,8 +19,7 @@ COMPARISONS = ("Gt", "Lt")
 _CANONICAL = re.compile(r"(0|-?[1-9]\d*)\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(NamedTuple):
     """Empty `key` (with Exists) tolerates every key; empty `effect` every effect."""
 
     key: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.labels import Requirement
 from stallscope.model.topology import HOSTNAME, REGION, ZONE
@@ -39,8 +39,7 @@ _WHAT_NOT_WHERE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ZonePin:
+class ZonePin(NamedTuple):
     """
     `zones` None: the spec names none. `open_terms` counts ORed node affinity terms without a zone although others have
     one: then the named zones pin nothing. `nodes`: the only nodes named. `other` are labels that may or may not be zonal.

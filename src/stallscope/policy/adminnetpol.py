@@ -15,21 +15,16 @@ from stallscope.model.source import as_list, as_map, as_str
 from stallscope.model.traffic import Protocol
 from stallscope.policy.clusternetpol import priority_of
 from stallscope.policy.ir import Action, Block
+from stallscope.policy.kinds import BASELINE_ADMIN
 from stallscope.policy.portset import TRANSPORT, PortItem
 from stallscope.policy.tiered import TierReading, compile_tiered, plain_peer, plain_subject
 
-ADMIN = "AdminNetworkPolicy"
-BASELINE = "BaselineAdminNetworkPolicy"
 ACTIONS = {"Allow": Action.ALLOW, "Deny": Action.DENY, "Pass": Action.PASS}
-
-
-def is_anp(item: KubeObject) -> bool:
-    return item.kind in (ADMIN, BASELINE) and item.api_version == "policy.networking.k8s.io/v1alpha1"
 
 
 def compile_anp(policy: KubeObject, *, admin: int, baseline: int) -> list[Block]:
     """The blocks of one object. A baseline object not named ``default`` is refused by the API."""
-    if policy.kind == BASELINE:
+    if policy.kind == BASELINE_ADMIN:
         return [] if policy.name != "default" else compile_tiered(policy, tier=baseline, priority=0.0, reading=PLAIN)
     return compile_tiered(policy, tier=admin, priority=priority_of(policy), reading=PLAIN)
 

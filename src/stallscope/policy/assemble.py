@@ -1,32 +1,28 @@
-"""Objects and options -> a compiled `PolicySet`: which dialects the engine enforces, and how it reads them."""
+"""
+Objects and options -> a compiled `PolicySet`: which dialects the engine enforces, and how it reads them. Engines and
+dialects are imported where they are met: a cluster has one engine, and mostly one or two dialects.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.labels import Selector
 from stallscope.model.source import Location
 from stallscope.model.traffic import Direction, RuleRef
-from stallscope.policy.adminnetpol import compile_anp
-from stallscope.policy.calico import NETPOL_ORDER, calico_tiers, compile_calico, is_calico
-from stallscope.policy.calico_engine import calico_engine, calico_netpol
-from stallscope.policy.cilium import compile_cilium
-from stallscope.policy.cilium_context import CiliumContext
-from stallscope.policy.cilium_engine import cilium_engine
-from stallscope.policy.cilium_netpol import cilium_reading
-from stallscope.policy.cilium_reject import rejection
-from stallscope.policy.clusternetpol import compile_kcnp, is_kcnp, refusal
-from stallscope.policy.enforced import UNMODELLED, is_cilium, is_netpol, is_policy, why_ignored
-from stallscope.policy.generic import generic_engine
+from stallscope.policy.enforced import UNMODELLED, is_policy, why_ignored
 from stallscope.policy.ir import Block, Tier
+from stallscope.policy.kinds import is_calico, is_cilium, is_kcnp, is_netpol
 from stallscope.policy.namespaces import Namespaces
-from stallscope.policy.netpol import compile_netpol, problem_of
-from stallscope.policy.options import cilium_options
 from stallscope.policy.policyset import EngineOptions, PolicySet, Rejected
 from stallscope.policy.program import Engine, Program
-from stallscope.policy.subjects import PodSubject, UnsureSubject
+
+if TYPE_CHECKING:
+    from stallscope.policy.cilium_context import CiliumContext
+    from stallscope.policy.netpol import NetpolReading
 
 ADMIN, NORMAL, BASELINE = range(3)
 
@@ -82,6 +78,10 @@ def assemble(objects: Sequence[KubeObject], options: EngineOptions) -> PolicySet
 
 
 def _cilium(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
+    from stallscope.policy.cilium_context import CiliumContext
+    from stallscope.policy.cilium_engine import cilium_engine
+    from stallscope.policy.options import cilium_options
+
     flags = cilium_options(build.options.version, build.options.options)
     context = CiliumContext(
         options=flags,
@@ -89,26 +89,38 @@ def _cilium(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
         services={(o.namespace, o.name): o for o in objects if o.kind == "Service" and o.api_version == "v1"},
         cidr_groups={o.name: o for o in objects if o.kind == "CiliumCIDRGroup" and o.group == "cilium.io"},
     )
-    reading = cilium_reading(context)
     for item in build.relevant(objects, cluster_policies=flags.cluster_network_policy):
-        if is_netpol(item):
-            build.add(item, compile_netpol(item, reading), problem_of(item))
-        elif is_cilium(item):
-            refused = rejection(item, flags)
-            build.add(item, [] if refused else compile_cilium(item, context), refused)
-        elif is_kcnp(item):
-            build.add(item, compile_kcnp(item, admin=ADMIN, baseline=BASELINE, context=context), refusal(item, context))
+        _read_by_cilium(item, build, context)
     tiers = (Tier("admin", False), Tier("normal", False), Tier("baseline", False))
     return build.finish(tiers, cilium_engine(flags, Namespaces(build.options.namespaces, objects)))
 
 
+def _read_by_cilium(item: KubeObject, build: _Build, context: CiliumContext) -> None:
+    if is_netpol(item):
+        from stallscope.policy.cilium_netpol import cilium_reading
+
+        _netpol(item, build, cilium_reading(context))
+    elif is_cilium(item):
+        from stallscope.policy.cilium import compile_cilium
+        from stallscope.policy.cilium_reject import rejection
+
+        refused = rejection(item, context.options)
+        build.add(item, [] if refused else compile_cilium(item, context), refused)
+    elif is_kcnp(item):
+        from stallscope.policy.clusternetpol import compile_kcnp, refusal
+
+        build.add(item, compile_kcnp(item, admin=ADMIN, baseline=BASELINE, context=context), refusal(item, context))
+
+
 def _calico(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
+    from stallscope.policy.calico import NETPOL_ORDER, calico_tiers, compile_calico
+    from stallscope.policy.calico_engine import calico_engine, calico_netpol
+
     tiers = calico_tiers(objects)
     sets = [o for o in objects if o.kind in ("NetworkSet", "GlobalNetworkSet")]
     for item in build.relevant(objects):
         if is_netpol(item):
-            reading = calico_netpol(tiers.index["default"], NETPOL_ORDER, item.name)
-            build.add(item, compile_netpol(item, reading), problem_of(item))
+            _netpol(item, build, calico_netpol(tiers.index["default"], NETPOL_ORDER, item.name))
         elif is_calico(item):
             blocks, refused = compile_calico(item, tiers, sets)
             build.add(item, blocks, refused)
@@ -118,9 +130,11 @@ def _calico(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
 
 
 def _generic(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
+    from stallscope.policy.generic import generic_engine
+
     for item in build.relevant(objects):
         if is_netpol(item):
-            build.add(item, compile_netpol(item, tier=NORMAL), problem_of(item))
+            _netpol(item, build)
         elif (item.group, item.kind) in UNMODELLED:
             build.add(item, _unmodelled(item))
         else:
@@ -129,8 +143,19 @@ def _generic(objects: Sequence[KubeObject], build: _Build) -> PolicySet:
     return build.finish(tiers, generic_engine(Namespaces(build.options.namespaces, objects)))
 
 
+def _netpol(item: KubeObject, build: _Build, reading: NetpolReading | None = None) -> None:
+    """NetworkPolicy v1, plainly or as an engine reads it."""
+    from stallscope.policy.netpol import compile_netpol, problem_of
+
+    blocks = compile_netpol(item, reading) if reading else compile_netpol(item, tier=NORMAL)
+    build.add(item, blocks, problem_of(item))
+
+
 def _cluster_policy(item: KubeObject, build: _Build, admin: int, baseline: int) -> None:
     """ClusterNetworkPolicy or AdminNetworkPolicy; on an unnamed engine nobody knows whether they are enforced at all."""
+    from stallscope.policy.adminnetpol import compile_anp
+    from stallscope.policy.clusternetpol import compile_kcnp
+
     compiler = compile_kcnp if is_kcnp(item) else compile_anp
     blocks = compiler(item, admin=admin, baseline=baseline)
     if build.options.cni == "generic" and build.options.options.get("cluster-policies") != "true":
@@ -140,6 +165,8 @@ def _cluster_policy(item: KubeObject, build: _Build, admin: int, baseline: int) 
 
 
 def _replace_subject(block: Block, fact: str) -> Block:
+    from stallscope.policy.subjects import UnsureSubject
+
     return Block(
         policy=block.policy,
         ref=block.ref,
@@ -153,6 +180,8 @@ def _replace_subject(block: Block, fact: str) -> Block:
 
 def _unmodelled(policy: KubeObject) -> list[Block]:
     """A policy we cannot read: it may isolate any pod it can reach, so verdicts there name it."""
+    from stallscope.policy.subjects import PodSubject, UnsureSubject
+
     namespace = policy.namespace
     everyone = PodSubject(Selector(), None if namespace else Selector(), namespace)
     fact = f"{policy.ref} ({policy.group} is not modelled)"

@@ -19,13 +19,11 @@ from stallscope.model.traffic import Direction, Protocol, RuleRef
 from stallscope.policy.calico_peers import CalicoEntity, entity, subject_of
 from stallscope.policy.calico_selectors import SelectorSyntaxError
 from stallscope.policy.ir import Action, Block, Clause, Match, Peer, Tier
+from stallscope.policy.kinds import CALICO_GROUPS, is_calico
 from stallscope.policy.peers import FactPeer
 from stallscope.policy.portset import LAST_PORT, PortItem, complement
 from stallscope.policy.view import View
 
-GROUPS = ("projectcalico.org", "crd.projectcalico.org")
-POLICIES = frozenset({"NetworkPolicy", "GlobalNetworkPolicy"})
-STAGED = frozenset({"StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy"})
 NETPOL_ORDER = 1000.0
 DEFAULT_TIER = "default"
 
@@ -52,7 +50,7 @@ def calico_tiers(objects: Iterable[KubeObject]) -> CalicoTiers:
     orders = {"kube-admin": _OWN_TIERS["kube-admin"], DEFAULT_TIER: _OWN_TIERS[DEFAULT_TIER], "kube-baseline": _BASELINE}
     passing = {"kube-admin", "kube-baseline"}
     for item in objects:
-        if item.kind == "Tier" and item.group in GROUPS:
+        if item.kind == "Tier" and item.group in CALICO_GROUPS:
             orders[item.name] = _number(item.get("spec", "order"), orders.get(item.name, float("inf")))
             if item.get("spec", "defaultAction") == "Pass":
                 passing.add(item.name)
@@ -64,10 +62,6 @@ def calico_tiers(objects: Iterable[KubeObject]) -> CalicoTiers:
     return CalicoTiers(
         tiers=tiers, index=index, passing=frozenset(passing), admin=index["kube-admin"], baseline=index["kube-baseline"]
     )
-
-
-def is_calico(item: KubeObject) -> bool:
-    return item.kind in POLICIES and item.group in GROUPS
 
 
 def tier_of(policy: KubeObject) -> str:

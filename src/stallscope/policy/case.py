@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stallscope.model.traffic import Direction, NearMiss, Protocol, RuleRef
 from stallscope.policy.ir import Action, Block, Clause, Match, Tier
@@ -14,16 +15,14 @@ EVERY_PORT: tuple[Interval, ...] = ((0, 65535),)
 NEAREST = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(NamedTuple):
     """A block that selects the subject; `sure` is True or names the fact on which that depends."""
 
     block: Block
     sure: Match
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Every block that selects a subject in one direction, and the policies among them that isolate it."""
 
     chosen: tuple[Selected, ...]
@@ -36,8 +35,7 @@ def select(chosen: Sequence[Selected]) -> Selection:
     return Selection(ordered, tuple(dict.fromkeys(s.block.ref for s in ordered if s.block.isolates)))
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A clause whose peers match (or may match: `sure` names the fact), with the ports it covers."""
 
     clause: Clause

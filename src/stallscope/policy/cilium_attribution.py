@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from stallscope.model.traffic import Protocol, RuleRef
@@ -39,8 +38,7 @@ class Filter(NamedTuple):
         return bool(self.name) or (self.first, self.last) != (0, LAST_PORT)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A policy-map entry that covers the packet."""
 
     anyone: bool

@@ -7,7 +7,6 @@ Source: cilium/cilium pkg/policy/api/selector.go, pkg/k8s/apis/cilium.io/utils/u
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stallscope.model.labels import LABEL_OPERATORS, Requirement
@@ -56,8 +55,7 @@ def term(source: str, key: str, operator: str, values: tuple[str, ...]) -> Term:
     return Term(source, Requirement(key, operator, values), slot, key.startswith(_META))
 
 
-@dataclass(frozen=True, slots=True)
-class SourcedSelector:
+class SourcedSelector(NamedTuple):
     """A conjunction of terms; without any it matches every endpoint, nodes and the world included."""
 
     terms: tuple[Term, ...] = ()

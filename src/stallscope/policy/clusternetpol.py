@@ -23,12 +23,7 @@ from stallscope.policy.portset import TRANSPORT, PortItem
 from stallscope.policy.subjects import CiliumSubject
 from stallscope.policy.tiered import TierReading, compile_tiered, plain_peer, plain_subject
 
-KIND = "ClusterNetworkPolicy"
 ACTIONS = {"Accept": Action.ALLOW, "Deny": Action.DENY, "Pass": Action.PASS}
-
-
-def is_kcnp(item: KubeObject) -> bool:
-    return item.kind == KIND and item.api_version == "policy.networking.k8s.io/v1alpha2"
 
 
 def compile_kcnp(policy: KubeObject, *, admin: int, baseline: int, context: CiliumContext | None = None) -> list[Block]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from stallscope.model.kube import KubeObject
-from stallscope.policy.adminnetpol import is_anp
-from stallscope.policy.calico import GROUPS, STAGED, is_calico
-from stallscope.policy.clusternetpol import is_kcnp
+from stallscope.policy.kinds import CALICO_GROUPS, STAGED, is_anp, is_calico, is_cilium, is_kcnp, is_netpol
 
 #: (group, kind) of policies whose semantics are not modelled, with the engine that enforces them.
 UNMODELLED = {
@@ -24,14 +22,6 @@ _NAMES = {
 }
 
 
-def is_netpol(item: KubeObject) -> bool:
-    return item.kind == "NetworkPolicy" and item.group == "networking.k8s.io"
-
-
-def is_cilium(item: KubeObject) -> bool:
-    return item.group == "cilium.io" and item.kind in ("CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy")
-
-
 def is_policy(item: KubeObject) -> bool:
     """Every kind that is meant to decide who may talk to whom, whether or not it is enforced here."""
     return (
@@ -41,7 +31,7 @@ def is_policy(item: KubeObject) -> bool:
         or is_anp(item)
         or is_kcnp(item)
         or (item.group, item.kind) in UNMODELLED
-        or (item.kind in STAGED and item.group in GROUPS)
+        or (item.kind in STAGED and item.group in CALICO_GROUPS)
         or (item.kind == "MultiNetworkPolicy" and item.group == "k8s.cni.cncf.io")
     )
 
@@ -59,7 +49,7 @@ def why_ignored(item: KubeObject, cni: str, version: tuple[int, ...], *, cluster
         return "it governs secondary networks only, by its own controller"
     if is_cilium(item) and cni != "cilium":
         return f"only Cilium enforces {item.kind}, this cluster runs {_NAMES.get(cni, cni)}"
-    if (is_calico(item) or item.group in GROUPS) and cni != "calico":
+    if (is_calico(item) or item.group in CALICO_GROUPS) and cni != "calico":
         return f"only Calico enforces its own {item.kind}, this cluster runs {_NAMES.get(cni, cni)}"
     owner = UNMODELLED.get((item.group, item.kind), cni)
     if owner != cni:

@@ -12,8 +12,8 @@ one different outcome makes the direction `unjudged` with these facts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from stallscope.model.traffic import DirectionVerdict, Outcome, RuleRef
 from stallscope.policy.case import Candidate, Case
@@ -21,8 +21,7 @@ from stallscope.policy.ir import Action, Clause
 from stallscope.policy.portset import covers
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """One possible outcome; `facts` are the unknowns assumed on the way."""
 
     outcome: Outcome
@@ -100,8 +99,7 @@ def _default(case: Case, facts: tuple[str, ...], tier: int | None) -> Iterator[E
                 return
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     endings: tuple[Ending, ...]
     facts: tuple[str, ...]
     decided: bool = False

@@ -6,9 +6,8 @@ nobody, what a pod's identity is made of. Rules and remedies ask them; reference
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.labels import Requirement
@@ -36,8 +35,7 @@ class Effect(StrEnum):
     NODES = "nodes"  # it is about nodes: host-network peers only
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZoneLabelUse:
+class ZoneLabelUse(NamedTuple):
     """
     One requirement on a ``topology.kubernetes.io`` key. `subject`: it chooses whom the policy applies to; else it is a peer
     of `section` (``ingress``, ``egressDeny``…). `effect` is on the engine of the set, `elsewhere` on an engine that keeps
@@ -99,8 +97,7 @@ def _requirements(node: Any, route: Route, depth: int = 0) -> Iterator[tuple[Rou
         yield from _requirements(value, (*route, index), depth + 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectsNobody:
+class SelectsNobody(NamedTuple):
     """A policy none of the given endpoints is selected by; `location` is its selector."""
 
     policy: KubeObject
@@ -128,8 +125,7 @@ def identity_labels(labels: Mapping[str, str], options: EngineOptions) -> dict[s
     return filter_labels(labels, options.version, options.options.get("labels", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class IdentityKey:
+class IdentityKey(NamedTuple):
     """A label key that stays in identity, and how many values the pods have for it."""
 
     key: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 from typing import Protocol as Shape
 
 from stallscope.model.kube import KubeObject
@@ -94,8 +95,7 @@ class Block:
     clauses: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(NamedTuple):
     """`closed`: default deny of its blocks takes effect at the end of the tier, not after the last one."""
 
     name: str

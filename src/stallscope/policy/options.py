@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: The newest release whose semantics are modelled and checked (vectors/cilium).
 NEWEST_CILIUM = (1, 19, 4)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CiliumOptions:
+class CiliumOptions(NamedTuple):
     """
     Field = flag: `enforcement` ``enable-policy``; `localhost` ``allow-localhost`` (auto = always on Kubernetes);
     `local_cluster_peers` ``policy-default-local-cluster``; `fqdn_cache` is ours (``fqdn-cache``): what the DNS proxy has

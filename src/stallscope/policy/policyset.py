@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location
@@ -26,8 +27,7 @@ class EngineOptions:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(NamedTuple):
     """An object the agent refuses: it is absent for the engine although the API server accepted it."""
 
     policy: KubeObject

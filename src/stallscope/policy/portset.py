@@ -6,7 +6,7 @@ no rule tells apart, never port by port.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.traffic import Protocol
 
@@ -20,8 +20,7 @@ TRANSPORT = (Protocol.TCP, Protocol.UDP, Protocol.SCTP)
 NamedPorts = tuple[tuple[str, Protocol, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PortItem:
+class PortItem(NamedTuple):
     """
     One listed port. `protocol` None covers every protocol, also those without ports; `name` is resolved on the
     destination. For ICMP `first`..`last` are message types. `ranged`: written with an endPort (Cilium keeps such ports

@@ -6,7 +6,8 @@ ranks of a job are a handful of classes, and each pair of classes is judged once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.traffic import Direction, DirectionVerdict, Endpoint, Outcome, PeerEdge, PortRange, Protocol, Verdict
@@ -20,8 +21,7 @@ from stallscope.policy.view import View
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class Engine(NamedTuple):
     """
     What differs between engines.
 

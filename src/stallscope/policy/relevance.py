@@ -6,7 +6,7 @@ a job, or 50,000 pods of other people, become a handful of classes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.traffic import Endpoint
 from stallscope.policy.identity import SERVICE_ACCOUNT
@@ -18,8 +18,7 @@ ADDRESS, ACCOUNT = "@address", "@account"
 _ACCOUNT_KEYS = frozenset({ACCOUNT, SERVICE_ACCOUNT, "projectcalico.org/serviceaccount"})
 
 
-@dataclass(frozen=True, slots=True)
-class Relevance:
+class Relevance(NamedTuple):
     """`keys`: label keys any selector reads; `names`: named ports; `nodes`: host-network ends depend on their node."""
 
     keys: frozenset[str]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import wrap as wrap_words
+from typing import NamedTuple
 
 from stallscope.findings import Label
 from stallscope.model.source import Location, Span
@@ -16,8 +16,7 @@ from stallscope.render.style import Style
 _BESIDE = 28
 
 
-@dataclass(frozen=True, slots=True)
-class Cropped:
+class Cropped(NamedTuple):
     """A source line as shown: safe text, and the columns `mark` to `mark + length` to underline."""
 
     text: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.findings import Confidence, Finding, Label, Severity
 from stallscope.judge.result import Judgement
@@ -32,8 +33,7 @@ class Rule:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Makes findings of one rule, so that a rule file need not repeat its own id."""
 
     id: str

@@ -8,8 +8,7 @@ from dataclasses import replace
 from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.load.kinds.context import Context, ParseBlock, context_of
 from stallscope.load.kinds.gang import KUEUE_QUEUE
-from stallscope.load.kinds.registry import KINDS, UNSUPPORTED
-from stallscope.load.kinds.wrappers import OPENERS
+from stallscope.load.kinds.registry import UNSUPPORTED, expander_of, opener_of
 from stallscope.model.kube import KubeObject
 from stallscope.model.workload import Gang, TrainingJob
 
@@ -34,7 +33,7 @@ def expand(
 
 def _expand_one(ctx: Context, item: KubeObject, depth: int) -> tuple[TrainingJob, ...]:
     key = (item.group, item.kind)
-    opener = OPENERS.get(key)
+    opener = opener_of(key)
     if opener is not None and depth < _NESTING:
         return tuple(
             _within(job, inner.wrapper) for inner in opener(ctx, item) for job in _expand_one(ctx, inner.obj, depth + 1)
@@ -42,7 +41,7 @@ def _expand_one(ctx: Context, item: KubeObject, depth: int) -> tuple[TrainingJob
     if key in UNSUPPORTED:
         ctx.problem(ProblemKind.UNSUPPORTED, item, ("kind",), f"not judged: {UNSUPPORTED[key]}")
         return ()
-    expander = KINDS.get(key)
+    expander = expander_of(key)
     if expander is None:
         return ()
     if not item.name:

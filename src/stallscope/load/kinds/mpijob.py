@@ -34,6 +34,12 @@ class _Replicas:
     route: Route
 
 
+def expand_mpijob(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
+    """One kind, two operators: the version decides (``v2beta1`` is the MPI Operator's, all else the Training Operator's)."""
+    newer = obj.api_version.rpartition("/")[2].startswith("v2")
+    return expand_mpijob_v2(ctx, obj) if newer else expand_mpijob_v1(ctx, obj)
+
+
 def expand_mpijob_v1(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
     """
     The launcher runs ``kubectl exec`` into the workers, so it needs the API server and no ssh. It is a rank only when it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stallscope.judge.inputs import ProblemKind
 from stallscope.load.kinds.context import Context
@@ -42,8 +43,7 @@ def random_name(base: str, index: int, pods: int) -> str:
     return f"{base}-*" if pods <= 1 else f"{base}-*{index}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolePlan:
+class RolePlan(NamedTuple):
     """A role, and the identity of its i-th pod."""
 
     role: Role

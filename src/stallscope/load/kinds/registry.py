@@ -1,53 +1,49 @@
-"""Which module expands which kind: literal tables, so that a reader sees all of it."""
+"""
+Which module expands which kind: literal tables, so that a reader sees all of it. A module is imported when the first object
+of its kind is met: a run of `check` meets one or two of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, cast
 
 from stallscope.load.kinds.context import Context
-from stallscope.load.kinds.hyperpod import expand_hyperpod
-from stallscope.load.kinds.jaxjob import expand_jaxjob
-from stallscope.load.kinds.job import expand_job
-from stallscope.load.kinds.jobset import expand_jobset
-from stallscope.load.kinds.leaderworkerset import expand_leaderworkerset
-from stallscope.load.kinds.mpijob import expand_mpijob_v1, expand_mpijob_v2
-from stallscope.load.kinds.paddlejob import expand_paddlejob
-from stallscope.load.kinds.pytorchjob import expand_pytorchjob
-from stallscope.load.kinds.raycluster import expand_raycluster, expand_rayjob, expand_rayservice
-from stallscope.load.kinds.statefulset import expand_statefulset
-from stallscope.load.kinds.tfjob import expand_tfjob
-from stallscope.load.kinds.trainjob import expand_trainjob
-from stallscope.load.kinds.volcanojob import expand_volcanojob
-from stallscope.load.kinds.xgboostjob import expand_xgboostjob
 from stallscope.model.kube import KubeObject
 from stallscope.model.workload import TrainingJob
 
 Expander = Callable[[Context, KubeObject], tuple[TrainingJob, ...]]
+#: Yields `wrappers.Inner`; named here without importing it.
+Opener = Callable[[Context, KubeObject], Iterator[Any]]
 
+#: (API group, kind) -> module of this package : function, an `Expander`.
+KINDS: Mapping[tuple[str, str], str] = {
+    ("kubeflow.org", "PyTorchJob"): "pytorchjob:expand_pytorchjob",
+    ("kubeflow.org", "TFJob"): "tfjob:expand_tfjob",
+    ("kubeflow.org", "XGBoostJob"): "xgboostjob:expand_xgboostjob",
+    ("kubeflow.org", "PaddleJob"): "paddlejob:expand_paddlejob",
+    ("kubeflow.org", "JAXJob"): "jaxjob:expand_jaxjob",
+    ("kubeflow.org", "MPIJob"): "mpijob:expand_mpijob",
+    ("trainer.kubeflow.org", "TrainJob"): "trainjob:expand_trainjob",
+    ("jobset.x-k8s.io", "JobSet"): "jobset:expand_jobset",
+    ("batch", "Job"): "job:expand_job",
+    ("apps", "StatefulSet"): "statefulset:expand_statefulset",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkerset:expand_leaderworkerset",
+    ("ray.io", "RayCluster"): "raycluster:expand_raycluster",
+    ("ray.io", "RayJob"): "raycluster:expand_rayjob",
+    ("ray.io", "RayService"): "raycluster:expand_rayservice",
+    ("batch.volcano.sh", "Job"): "volcanojob:expand_volcanojob",
+    ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): "hyperpod:expand_hyperpod",
+}
 
-def expand_mpijob(ctx: Context, obj: KubeObject) -> tuple[TrainingJob, ...]:
-    """One kind, two operators: the version decides (``v2beta1`` is the MPI Operator's, all else the Training Operator's)."""
-    newer = obj.api_version.rpartition("/")[2].startswith("v2")
-    return expand_mpijob_v2(ctx, obj) if newer else expand_mpijob_v1(ctx, obj)
-
-
-KINDS: Mapping[tuple[str, str], Expander] = {
-    ("kubeflow.org", "PyTorchJob"): expand_pytorchjob,
-    ("kubeflow.org", "TFJob"): expand_tfjob,
-    ("kubeflow.org", "XGBoostJob"): expand_xgboostjob,
-    ("kubeflow.org", "PaddleJob"): expand_paddlejob,
-    ("kubeflow.org", "JAXJob"): expand_jaxjob,
-    ("kubeflow.org", "MPIJob"): expand_mpijob,
-    ("trainer.kubeflow.org", "TrainJob"): expand_trainjob,
-    ("jobset.x-k8s.io", "JobSet"): expand_jobset,
-    ("batch", "Job"): expand_job,
-    ("apps", "StatefulSet"): expand_statefulset,
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): expand_leaderworkerset,
-    ("ray.io", "RayCluster"): expand_raycluster,
-    ("ray.io", "RayJob"): expand_rayjob,
-    ("ray.io", "RayService"): expand_rayservice,
-    ("batch.volcano.sh", "Job"): expand_volcanojob,
-    ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): expand_hyperpod,
+#: Kinds that hold other objects, in the same form; the functions are `Opener`s.
+WRAPPERS: Mapping[tuple[str, str], str] = {
+    ("workload.codeflare.dev", "AppWrapper"): "wrappers:open_appwrapper",
+    ("argoproj.io", "Workflow"): "wrappers:open_workflow",
+    ("argoproj.io", "WorkflowTemplate"): "wrappers:open_workflow",
+    ("argoproj.io", "ClusterWorkflowTemplate"): "wrappers:open_workflow",
+    ("argoproj.io", "CronWorkflow"): "wrappers:open_workflow",
 }
 
 #: Kinds that start distributed training but are not expanded, with the reason a user reads.
@@ -56,3 +52,18 @@ UNSUPPORTED: Mapping[tuple[str, str], str] = {
     ("kubeflow.org", "MXJob"): "MXJob was removed from the Training Operator in v1.9",
     ("slinky.slurm.net", "NodeSet"): "Slurm places its jobs itself, outside kube-scheduler",
 }
+
+
+def expander_of(key: tuple[str, str]) -> Expander | None:
+    """The function that expands objects of this (group, kind); None for a kind that starts no training."""
+    return cast("Expander", _function(KINDS[key])) if key in KINDS else None
+
+
+def opener_of(key: tuple[str, str]) -> Opener | None:
+    """The function that yields the objects inside one of this (group, kind); None for a kind that holds none."""
+    return cast("Opener", _function(WRAPPERS[key])) if key in WRAPPERS else None
+
+
+def _function(place: str) -> object:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"stallscope.load.kinds.{module}"), name)

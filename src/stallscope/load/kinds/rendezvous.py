@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from stallscope.load.kinds.flows import is_ranked
 from stallscope.load.kinds.launch import Launch
@@ -19,8 +20,7 @@ _LOCAL = ("localhost", "127.0.0.1", "0.0.0.0", "::1")  # noqa: S104 (compared, n
 _COMPARED = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(NamedTuple):
     """A meeting point as written: `how` is the flag or variable that gives it. `port` 0: not written."""
 
     host: str
@@ -62,8 +62,7 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() and 0 < int(text) < 65536 else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """A rendezvous and what to say about it."""
 
     rendezvous: Rendezvous | None

@@ -6,7 +6,8 @@ What the five kinds of Kubeflow Training Operator v1 that create one headless Se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from stallscope.judge.inputs import ProblemKind
 from stallscope.load.kinds.context import Context, count, describe, dotted, placeholder, shown, template
@@ -21,8 +22,7 @@ PREFIX = "training.kubeflow.org"
 JOB_NAME = f"{PREFIX}/job-name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class Family(NamedTuple):
     """One kind: where its replica specs stand, its container and port, and its roles in the order of their ranks."""
 
     kind: str

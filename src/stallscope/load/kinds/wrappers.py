@@ -6,7 +6,7 @@ relative to it, and locations still point into the wrapper's file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,6 @@ class Inner:
     obj: KubeObject
     wrapper: KubeObject
     route: Route
-
-
-Opener = Callable[[Context, KubeObject], Iterator[Inner]]
 
 
 def open_appwrapper(_: Context, obj: KubeObject) -> Iterator[Inner]:
@@ -116,12 +113,3 @@ def _inside(wrapper: KubeObject, body: Mapping[str, Any], route: Route) -> Inner
         prefix=(*wrapper.prefix, *route),
     )
     return Inner(obj=inner, wrapper=wrapper, route=route)
-
-
-OPENERS: Mapping[tuple[str, str], Opener] = {
-    ("workload.codeflare.dev", "AppWrapper"): open_appwrapper,
-    ("argoproj.io", "Workflow"): open_workflow,
-    ("argoproj.io", "WorkflowTemplate"): open_workflow,
-    ("argoproj.io", "ClusterWorkflowTemplate"): open_workflow,
-    ("argoproj.io", "CronWorkflow"): open_workflow,
-}

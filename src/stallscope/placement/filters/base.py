@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """
     A filter's refusal. `reasons` may be several (NodeResourcesFit names every resource). `resolvable` tells whether the
     status is Unschedulable (evicting pods might help) or UnschedulableAndUnresolvable.

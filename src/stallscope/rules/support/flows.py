@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.findings import Confidence, Finding, Label, Severity
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
@@ -23,8 +23,7 @@ _OUTSIDE_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Denial:
+class Denial(NamedTuple):
     """
     Flows of one job that one cause denies. `first` is the pair a finding shows. `elsewhere` is a flow between the same
     roles that comes out differently in other zones, if there is one: the verdict then depends on placement.

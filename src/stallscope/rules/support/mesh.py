@@ -8,8 +8,8 @@ or pod (linkerd.io, "Automatic proxy injection").
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
 from stallscope.model.kube import KubeObject
@@ -28,8 +28,7 @@ class Mesh(StrEnum):
     LINKERD = "Linkerd"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Injection:
+class Injection(NamedTuple):
     """A mesh in the path of a role's pods. `because` says in words why, `place` where that is written, if in the files."""
 
     mesh: Mesh

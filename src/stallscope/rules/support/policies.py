@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.findings import Label
 from stallscope.judge.result import JobJudgement, Judgement
@@ -25,8 +24,7 @@ TOPOLOGY = "topology.kubernetes.io/"
 ZONE_LABELS_SINCE = (1, 35)
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """One label key named by a selector of a policy. `subject`: in the selector of the pods the policy is about."""
 
     policy: KubeObject

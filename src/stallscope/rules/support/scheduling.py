@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallscope.model.labels import Requirement, Selector, parse_requirement, parse_selector
 from stallscope.model.source import Location, Route, as_list, as_map, as_str, dig
@@ -13,8 +13,7 @@ from stallscope.model.workload import Role, TrainingJob
 from stallscope.placement.zonepins import ZONE_KEYS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTerm:
+class NodeTerm(NamedTuple):
     """One of the ORed node selector terms; its requirements are ANDed."""
 
     requirements: tuple[Requirement, ...]
@@ -30,8 +29,7 @@ class NodeTerm:
         return ", ".join(map(str, self.requirements)) or "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodTerm:
+class PodTerm(NamedTuple):
     """
     One required or preferred pod (anti-)affinity term. `selector` ``None`` matches no pod. `namespaces` empty = the
     pod's own, unless `any_namespace` (a namespaceSelector, whose labels are not known here).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.source import Location, as_list, as_str, dig
 from stallscope.model.workload import Role, TrainingJob
@@ -19,8 +19,7 @@ _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^\n]*$")
 _MAX_TEXT = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One variable or flag with a literal value."""
 
     name: str

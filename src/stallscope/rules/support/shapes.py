@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallscope.model.labels import Selector
 from stallscope.model.workload import TrainingJob
 
 
-@dataclass(frozen=True, slots=True)
-class PodShapes:
+class PodShapes(NamedTuple):
     """One pod's labels for each role, and the label keys whose values differ among the pods of some role."""
 
     job: TrainingJob
