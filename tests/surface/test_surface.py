@@ -19,7 +19,7 @@ from stallscope.render import schema
 
 INPUT = ["PATH…", "-f", "--filename", "--stdin-name", "--nodes", "-n", "--namespace", "--cni", "--k8s-version"]
 INPUT += ["--cilium-option", "--no-config", "--config"]
-PRICES = ["--gradient-bytes", "--compute-ms", "--overlap", "--links", "--egress-price"]
+PRICES = ["--gradient-bytes", "--compute-ms", "--overlap", "--algorithm", "--links", "--egress-price"]
 FLAGS = {
     "check": [
         *INPUT, "-o", "--output", "--fail-on", "--min-severity", "--select", "--ignore", "--strict", "--baseline",

@@ -21,13 +21,17 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--gradient-bytes", metavar="SIZE", default="", help="Bytes all-reduced a step, e.g. 14GB (model input)."),
     click.option("--compute-ms", metavar="MS", type=float, default=0.0, help="Compute of a step without communication."),
     click.option("--overlap", metavar="SHARE", type=float, default=0.0, help="Share of communication hidden, 0 to 1."),
+    click.option(
+        "--algorithm", type=click.Choice(["ring", "tree"]), default="ring", show_default=True,
+        help="The all-reduce that is modelled.",
+    ),
     click.option("--links", metavar="FILE", default="", type=click.Path(), help="Link profile: rates and delays a class."),
     click.option(
         "--egress-price", metavar="CLOUD|$/GB", default="", envvar="STALLSCOPE_EGRESS_PRICE",
         help=f"Price of cross-zone traffic: {', '.join(CLOUDS)} or dollars per GB.",
     ),
 )  # fmt: skip
-_NAMES = ("gradient_bytes", "compute_ms", "overlap", "links", "egress_price")
+_NAMES = ("gradient_bytes", "compute_ms", "overlap", "algorithm", "links", "egress_price")
 
 
 def prices(function: F) -> F:
@@ -44,8 +48,11 @@ def prices(function: F) -> F:
     return command  # type: ignore[no-any-return]
 
 
-def facts(*, gradient_bytes: str, compute_ms: float, overlap: float, links: str, egress_price: str) -> PriceFacts:
+def facts(
+    *, gradient_bytes: str, compute_ms: float, overlap: float, algorithm: str, links: str, egress_price: str
+) -> PriceFacts:
     """The stated facts. Raises UsageError for a figure that is none."""
+    from stallscope.collective.cost import Algorithm
     from stallscope.collective.links import DEFAULT_PROFILE
     from stallscope.collective.profile import parse_bytes
     from stallscope.judge.price import PriceFacts
@@ -61,6 +68,7 @@ def facts(*, gradient_bytes: str, compute_ms: float, overlap: float, links: str,
         gradient_bytes=size,
         compute_seconds=compute_ms / 1000 or None,
         overlap=overlap,
+        algorithm=Algorithm(algorithm),
         profile=read_profile(links) if links else DEFAULT_PROFILE,
         egress=_egress(egress_price),
     )

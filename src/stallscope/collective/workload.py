@@ -9,6 +9,7 @@ sheet; 40 % is a usual utilisation, an assumption). 65,536 tokens a GPU are 1M t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from stallscope.collective.cost import StepModel
@@ -17,10 +18,15 @@ from stallscope.model.workload import TrainingJob
 
 GRADIENT_ANNOTATION = "stallscope.dev/gradient-bytes"
 COMPUTE_ANNOTATION = "stallscope.dev/compute-ms"
+PARAMETERS_ANNOTATION = "stallscope.dev/parameters"
 PARAMETERS = 7e9
 BYTES_PER_GRADIENT = 2
 TOKENS_PER_GPU = 65_536
+ASSUMED = "assumed: 7B parameters in bf16"
 FLOPS = 312e12 * 0.4
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMBT]?)\Z", re.IGNORECASE)
+_FACTOR = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +46,14 @@ def workload(job: TrainingJob, *, gradient_bytes: float | None = None, compute_s
     """What the user stated (arguments, then the job's annotations), completed by the assumptions above."""
     annotations = job.source.annotations
     stated_bytes = gradient_bytes or parse_bytes(annotations.get(GRADIENT_ANNOTATION, ""))
+    stated_size = parse_parameters(annotations.get(PARAMETERS_ANNOTATION, ""))
     stated_compute = (
         compute_seconds if compute_seconds is not None else _milliseconds(annotations.get(COMPUTE_ANNOTATION, ""))
     )
-    gradients = stated_bytes or PARAMETERS * BYTES_PER_GRADIENT
+    gradients = stated_bytes or (stated_size or PARAMETERS) * BYTES_PER_GRADIENT
     parameters = gradients / BYTES_PER_GRADIENT
     compute = stated_compute if stated_compute is not None else 6 * parameters * TOKENS_PER_GPU / FLOPS
-    origin = "stated" if stated_bytes else "assumed: 7B parameters in bf16"
+    origin = "stated" if stated_bytes else f"{stated_size:.3g} parameters in bf16, stated" if stated_size else ASSUMED
     how = (
         "stated"
         if stated_compute is not None
@@ -57,6 +64,12 @@ def workload(job: TrainingJob, *, gradient_bytes: float | None = None, compute_s
         compute_seconds=compute,
         inputs=(f"gradients {gradients / 1e9:.3g} GB a step ({origin})", f"compute {compute:.3g} s a step ({how})"),
     )
+
+
+def parse_parameters(text: str) -> float | None:
+    """A model size such as ``7B``, ``350M`` or ``1.3T`` as a number of parameters; None when `text` is none."""
+    match = _SIZE.match(text.strip())
+    return float(match[1]) * _FACTOR[match[2].upper()] if match else None
 
 
 def _milliseconds(text: str) -> float | None:

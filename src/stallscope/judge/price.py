@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stallscope.collective.cost import Spot, StepCost, step_cost
+from stallscope.collective.cost import Algorithm, Spot, StepCost, step_cost
 from stallscope.collective.edges import interleaved
 from stallscope.collective.links import DEFAULT_PROFILE, EgressPrice, LinkProfile
 from stallscope.collective.workload import Workload, workload
@@ -28,6 +28,7 @@ class PriceFacts:
     gradient_bytes: float | None = None
     compute_seconds: float | None = None
     overlap: float = 0.0
+    algorithm: Algorithm = Algorithm.RING
     profile: LinkProfile = DEFAULT_PROFILE
     egress: EgressPrice | None = None
 
@@ -68,20 +69,23 @@ def price(job: TrainingJob, witness: Witness | None, facts: PriceFacts) -> JobPr
     spots = [Spot(node=node, zone=witness.zone_of(pod.name)) for pod, node in placed]
     one_zone = [Spot(node=s.node, zone="together") for s in spots]
     work = workload(job, gradient_bytes=facts.gradient_bytes, compute_seconds=facts.compute_seconds)
-    model = work.model._replace(overlap=facts.overlap)
+    model = work.model._replace(overlap=facts.overlap, algorithm=facts.algorithm)
     return JobPrice(
         split=step_cost(spots, model, facts.profile),
         together=step_cost(one_zone, model, facts.profile),
         interleaved=interleaved([s.zone for s in spots]),
-        inputs=_inputs(work, facts.profile),
+        inputs=_inputs(work, facts),
         egress=facts.egress,
     )
 
 
-def _inputs(work: Workload, profile: LinkProfile) -> tuple[str, ...]:
+def _inputs(work: Workload, facts: PriceFacts) -> tuple[str, ...]:
     """What the model started from, one line each."""
+    profile = facts.profile
+    overlap = f", {facts.overlap:.0%} of it hidden behind compute" if facts.overlap else ""
     return (
         *work.inputs,
+        f"{facts.algorithm} all-reduce over nodes, after a reduction inside each node{overlap}",
         f"links '{profile.name}': in zone {profile.zone.bandwidth * 8 / 1e9:g} Gbit/s, "
         f"across zones {profile.cross_zone.bandwidth * 8 / 1e9:g} Gbit/s a ring edge ({profile.cross_zone.source})",
     )

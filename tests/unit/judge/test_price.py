@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stallscope.collective.cost import Algorithm
 from stallscope.collective.links import EGRESS_PRICES
 from stallscope.judge.price import PriceFacts, price
 from stallscope.judge.witness import Witness
@@ -66,3 +67,16 @@ def test_pending_ranks_have_no_price():
         price(job(2), Witness(nodes={"llm-worker-0": "n0", "llm-worker-1": None}, zones={"n0": "a"}), PriceFacts()) is None
     )
     assert price(job(2), None, PriceFacts()) is None
+
+
+def test_a_stated_model_size_gives_two_bytes_a_parameter():
+    found = price(job(2, {"stallscope.dev/parameters": "1.5B"}), placed("ab"), PriceFacts())
+    assert found.inputs[0] == "gradients 3 GB a step (1.5e+09 parameters in bf16, stated)"
+
+
+def test_a_tree_pays_latency_by_depth_and_bytes_once():
+    facts = PriceFacts(gradient_bytes=8e9, compute_seconds=1.0, algorithm=Algorithm.TREE)
+    found = price(job(8), placed("aaaabbbb"), facts)
+    # 2 passes x 3 levels x 500 us, and half of S in each tree, both ways: 8 GB at 625 MB/s.
+    assert found.split.communication_seconds == pytest.approx(6 * 500e-6 + 8e9 / 625e6)
+    assert any(line.startswith("tree all-reduce") for line in found.inputs)
