@@ -1,4 +1,4 @@
-"""Which objects are policies, and of which dialect: told by group and kind alone, so that dialects are read only when met."""
+"""Which objects are policies, and of which dialect: told by group and kind, so that a dialect is imported only when met."""
 
 from __future__ import annotations
 
