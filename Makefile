@@ -40,6 +40,7 @@ bench: $(STAMP) ## Figures: start-up, YAML, scale
 
 docs: $(STAMP) ## Regenerate the generated pages
 	$(BIN)/python scripts/gen_docs.py
+	$(BIN)/python scripts/gen_reports.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

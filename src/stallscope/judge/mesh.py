@@ -149,11 +149,13 @@ def role_pod(job: TrainingJob, role: Role) -> MeshPod:
 
 def _side(answer: MeshVerdict, tunnelled: bool) -> DirectionVerdict:
     """The mesh's answer as one more part of a verdict, with why each end is in the mesh."""
-    why = dict.fromkeys(end.because for end in (answer.source, answer.destination))
+    ends = (answer.source, answer.destination)
+    carried = answer.outcome is Outcome.PROXIED
+    why = dict.fromkeys(end.because for end in ends if end.path is not Path.PLAIN or not carried)
     reason = answer.reason
     if answer.outcome is not Outcome.UNJUDGED:
         reason = f"{reason} ({'; '.join(why)})"
-    if tunnelled and answer.outcome is Outcome.PROXIED:
+    if tunnelled and carried:
         reason = f"{_HBONE_NOTE} ({'; '.join(why)})"
     default = answer.by_default
     return DirectionVerdict(

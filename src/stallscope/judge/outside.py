@@ -8,7 +8,7 @@ from typing import Any
 
 from stallscope.judge.pods import named_ports
 from stallscope.model.kube import KubeObject
-from stallscope.model.source import as_list, as_map, as_str, as_str_map, dig
+from stallscope.model.source import Location, as_list, as_map, as_str, as_str_map, dig
 from stallscope.model.traffic import Endpoint, Outside, Protocol
 from stallscope.model.workload import TrainingJob
 
@@ -32,11 +32,15 @@ _NO_SCRAPER = ("operator", "adapter", "exporter", "alertmanager", "pushgateway",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideEnd:
-    """`endpoint` None: nothing can be assumed, and `why` is the missing fact. Else `why` is the assumption."""
+    """
+    `endpoint` None: nothing can be assumed, and `why` is the missing fact. Else `why` is the assumption. `place` is its pod
+    template, where one was read.
+    """
 
     endpoint: Endpoint | None
     why: str
     annotations: Mapping[str, str] = field(default_factory=dict, compare=False)
+    place: Location | None = None
 
 
 def outside_endpoint(
@@ -81,7 +85,12 @@ def workload_end(owner: KubeObject, name: str, why: str) -> OutsideEnd:
         named_ports=named_ports(spec),
         host_network=spec.get("hostNetwork") is True,
     )
-    return OutsideEnd(endpoint=endpoint, why=why, annotations=as_str_map(dig(template, "metadata", "annotations")))
+    return OutsideEnd(
+        endpoint=endpoint,
+        why=why,
+        annotations=as_str_map(dig(template, "metadata", "annotations")),
+        place=owner.at("spec", "template", "metadata"),
+    )
 
 
 def workloads(objects: Iterable[KubeObject]) -> list[KubeObject]:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.judge.webhooks import admission_flows
 from stallscope.model.traffic import FlowKind, Outcome
 from stallscope.rules.base import Report
 from stallscope.rules.support.flows import denial_findings
-from stallscope.rules.support.words import label
+from stallscope.rules.support.words import label, unique
 
 _REPORT = Report("STL214", "webhook-denied", Severity.ERROR)
 _EXCLUDE = "traffic.sidecar.istio.io/excludeInboundPorts"
@@ -24,28 +25,37 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         help="add an ingress rule for the webhook port without 'from': the API server is no pod, so no selector matches it",
     )
     for judged in judgement.jobs:
-        yield from _through_sidecar(judged)
+        yield from _through_sidecar(judgement, judged)
 
 
-def _through_sidecar(judged: JobJudgement) -> Iterator[Finding]:
+def _through_sidecar(judgement: Judgement, judged: JobJudgement) -> Iterator[Finding]:
     """The operator's own sidecar stands between the API server and the webhook: it answers late, or with EOF."""
     for flow in judged.flows:
         if flow.flow.kind is FlowKind.WEBHOOK and flow.verdict.outcome is Outcome.PROXIED and flow.verdict.by_mesh:
-            yield _proxied(judged, flow)
+            yield _proxied(judgement, judged, flow)
             return
 
 
-def _proxied(judged: JobJudgement, flow: FlowJudgement) -> Finding:
+def _proxied(judgement: Judgement, judged: JobJudgement, flow: FlowJudgement) -> Finding:
     number = flow.port.first
+    known = admission_flows(judged.job, judgement.inputs.objects, judgement.policies.options.namespaces)
+    end = next((e for f, e in known.items() if f == flow.flow), None)
+    place = end.place if end else None
     return _REPORT.finding(
         f"the API server reaches the webhook of {judged.job.ref} on TCP {number} only through a mesh proxy: "
         f"{flow.verdict.reason}",
-        (label(judged.job.source.at(), f"admitted only when {flow.flow.reason}", primary=True),),
+        unique(
+            [
+                label(place or judged.job.source.at(), "no inbound port is kept out of the proxy", primary=True),
+                label(judged.job.source.at(), "this job waits for its answer"),
+            ]
+        ),
         subject=judged.job.ref,
         key=f"proxied:{number}",
         severity=Severity.WARNING,
         confidence=Confidence.DEPENDS,
         notes=(
+            flow.flow.reason,
             "the API server is in no mesh: its calls meet the proxy without mTLS, and wait for it at every start",
             "what you will see: 'failed calling webhook ... EOF' on kubectl apply, and no pod ever appears",
         ),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from stallscope.findings import Confidence, Finding, Severity
+from stallscope.findings import Confidence, Finding, Label, Severity
 from stallscope.judge.inputs import Inputs
 from stallscope.judge.result import Judgement
 from stallscope.model.workload import Role, TrainingJob
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_roles
-from stallscope.rules.support.names import LOOPBACK, inside_cluster, is_address, resolves
+from stallscope.rules.support.names import LOOPBACK, bare_name, inside_cluster, is_address, resolves
 from stallscope.rules.support.rendezvous import Endpoint, role_endpoint
+from stallscope.rules.support.torchrun import Torchrun, dynamic_torchrun, nameless, virtual_service
 from stallscope.rules.support.words import label, listed
 
 _REPORT = Report("STL304", "rendezvous-address-mismatch", Severity.ERROR)
@@ -29,6 +30,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
                 yield _bare_address(job, role, endpoint)
             elif endpoint is not None and endpoint.host:
                 seen.setdefault(endpoint.host, []).append((role, endpoint))
+                yield from _torchrun(job, role, endpoint, judgement.inputs)
         for host, stated in seen.items():
             yield from _one(job, host, stated, judgement.inputs)
 
@@ -97,6 +99,72 @@ def _bare_address(job: TrainingJob, role: Role, endpoint: Endpoint) -> Finding:
     )
 
 
+def _torchrun(job: TrainingJob, role: Role, endpoint: Endpoint, inputs: Inputs) -> Iterator[Finding]:
+    """c10d's own two questions: does any node believe that it hosts the store, and do the others find rank 0's agent?"""
+    launch = dynamic_torchrun(role)
+    if launch is None or endpoint.host in LOOPBACK:
+        return
+    service = virtual_service(endpoint.host, job, inputs.objects)
+    host = bare_name(endpoint.host, job.namespace)
+    short, dot, _ = host.partition(".")
+    of_pod = dot and any(host == bare_name(n, job.namespace) for p in job.pods for n in p.host_names)
+    if not launch.hosts and service is not None:
+        places = (
+            label(endpoint.location, "every rank compares this host with its own names and addresses", primary=True),
+            label(service.at("spec"), "a Service that is not headless has an address that is no pod's"),
+        )
+        yield _nobody_hosts(job, role, endpoint, places, "")
+    elif not launch.hosts and launch.compares_names_only and of_pod:
+        places = (
+            label(endpoint.location, f"the host name of that pod is {short}, without what follows", primary=True),
+            label(launch.container.at("image"), "a PyTorch that compares names only"),
+        )
+        yield _nobody_hosts(job, role, endpoint, places, "later PyTorch compares addresses as well")
+    if not launch.known_as and nameless(job, role, inputs.objects):
+        yield _unknown_agent(job, role, launch)
+
+
+def _nobody_hosts(job: TrainingJob, role: Role, endpoint: Endpoint, places: tuple[Label, ...], note: str) -> Finding:
+    return _REPORT.finding(
+        f"{role.name} of {job.ref} meets at {endpoint.host}, and no rank will believe that this is itself: nobody hosts the "
+        "store",
+        places,
+        subject=job.ref,
+        key=f"{role.name}:nobody-hosts",
+        severity=Severity.WARNING,
+        confidence=Confidence.DEPENDS,
+        notes=(
+            *((note,) if note else ()),
+            "what you will see: every rank waits as a client: 'The client socket has timed out' or "
+            "RendezvousConnectionError",
+        ),
+        help="give the host name of rank 0's pod under a headless Service (pod.service), or --rdzv_conf is_host=1 on rank 0",
+    )
+
+
+def _unknown_agent(job: TrainingJob, role: Role, launch: Torchrun) -> Finding:
+    return _REPORT.finding(
+        f"torchrun of {job.ref} announces rank 0 to the others by its host name, which they cannot look up",
+        (
+            label(
+                launch.container.place,
+                "no headless Service names these pods, and --local-addr is not set",
+                primary=True,
+            ),
+        ),
+        subject=job.ref,
+        key=f"{role.name}:agent-name",
+        severity=Severity.WARNING,
+        confidence=Confidence.DEPENDS,
+        notes=(
+            "the endpoint may be right and the rendezvous done: MASTER_ADDR is then the agent's own host name",
+            "what you will see: '(gai error: -2 - Name or service not known)' for a bare pod name, or a hang after the "
+            "rendezvous",
+        ),
+        help="put the pods under a headless Service (subdomain), or pass --local-addr with the pod's address",
+    )
+
+
 def _suggestion(job: TrainingJob) -> str:
     address = job.rendezvous.address if job.rendezvous else ""
     return f" ({address})" if address and address not in LOOPBACK else ""
@@ -104,7 +172,9 @@ def _suggestion(job: TrainingJob) -> str:
 
 RULE = _REPORT.rule(
     check,
-    what="The rendezvous host is localhost in a job of several pods, or a name that no pod or Service of the job has.",
+    what="The rendezvous host is localhost in a job of several pods, or a name that no pod or Service of the job has. "
+    "With torchrun's c10d backend also: a host that no rank takes for itself (a Service that is not headless), and agents "
+    "whose host name the others cannot look up.",
     why="No two ranks ever meet. The pods stay Running and hold their GPUs until the rendezvous timeout, then restart.",
     bad="""\
 args: [torchrun, --nnodes=4, --rdzv_endpoint=localhost:29500, train.py]
@@ -117,6 +187,8 @@ args: [torchrun, --nnodes=4, --rdzv_endpoint=llm-0.llm:29500, train.py]   # pod 
     sources=(
         "https://github.com/pytorch/pytorch/issues/73380",
         "https://github.com/pytorch/elastic/issues/31",
+        "https://github.com/pytorch/pytorch/issues/79388",
+        "https://github.com/pytorch/pytorch/issues/150532",
         "https://github.com/pytorch/pytorch/issues/107563",
         "https://github.com/kubeflow/pytorch-operator/issues/313",
         "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/",

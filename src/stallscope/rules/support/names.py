@@ -33,10 +33,15 @@ def cluster_names(job: TrainingJob, objects: Sequence[KubeObject]) -> frozenset[
 def resolves(host: str, job: TrainingJob, objects: Sequence[KubeObject]) -> bool:
     """True when `host` is one of the names above, in any of the forms the search path of a pod completes."""
     known = cluster_names(job, objects)
+    return bare_name(host, job.namespace) in known or host in known
+
+
+def bare_name(host: str, namespace: str) -> str:
+    """`host` without what the search path of a pod in `namespace` completes."""
     bare = host.rstrip(".")
-    for suffix in (".cluster.local", ".svc", f".{job.namespace}"):
+    for suffix in (".cluster.local", ".svc", f".{namespace}"):
         bare = bare.removesuffix(suffix)
-    return bare in known or host in known
+    return bare
 
 
 def inside_cluster(host: str) -> bool:
