@@ -20,11 +20,13 @@ from stallscope.judge.outside import TELLING, OutsideEnd, outside_end
 from stallscope.judge.pods import endpoint
 from stallscope.judge.price import price
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.judge.surroundings import surroundings
 from stallscope.judge.webhooks import CONFIGURATIONS, admission_flows
 from stallscope.model.kube import KubeObject, from_body
 from stallscope.model.topology import Node
 from stallscope.model.traffic import Flow, FlowKind, Outcome, Outside
 from stallscope.model.workload import TrainingJob
+from stallscope.placement.settings import Settings
 from stallscope.policy.detect import detect_cni
 from stallscope.policy.engine import EngineOptions, PolicySet, compile_policies
 
@@ -37,7 +39,8 @@ def judge(inputs: Inputs) -> Judgement:
     mesh = find_mesh(objects, policies.options.namespaces, inputs.jobs)
     network = Network(policies=policies, mesh=mesh)
     around = tuple(o for o in objects if o.kind in TELLING or o.kind in CONFIGURATIONS)
-    jobs = tuple(_judge_job(job, around, inputs, network, facts) for job in inputs.jobs)
+    scene = surroundings(inputs.objects)
+    jobs = tuple(_judge_job(job, around, inputs, network, facts, scene.of(job)) for job in inputs.jobs)
     return Judgement(
         inputs=inputs,
         facts=facts,
@@ -69,10 +72,15 @@ def _compile(objects: Sequence[KubeObject], facts: ClusterFacts, inputs: Inputs)
 
 
 def _judge_job(
-    job: TrainingJob, around: Sequence[KubeObject], inputs: Inputs, cluster: Network, facts: ClusterFacts
+    job: TrainingJob,
+    around: Sequence[KubeObject],
+    inputs: Inputs,
+    cluster: Network,
+    facts: ClusterFacts,
+    settings: Settings,
 ) -> JobJudgement:
     topology = inputs.topology
-    landing = land(job, topology)
+    landing = land(job, topology, settings)
     nodes = {n.name: n for n in topology.nodes} if topology else {}
     network = replace(cluster, services=job.services)
     admission = admission_flows(job, around, cluster.policies.options.namespaces)
