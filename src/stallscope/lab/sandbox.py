@@ -108,11 +108,22 @@ def _unshare() -> None:
         ) from error
 
 
+def _own_mounts() -> None:
+    """Keep the lab's mounts to itself. Raises LabError where that is impossible, since they would leak to the host."""
+    try:
+        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    except OSError as error:
+        raise LabError(
+            "no rehearsal here: this root directory is not a mount point (a plain chroot?)",
+            hint="outside, bind it on itself before entering: mount --bind DIR DIR",
+        ) from error
+
+
 def _init(work: Work, writing: int) -> None:
     """Pid 1 of the lab. Never returns."""
     try:
         kernel.die_with_parent()
-        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+        _own_mounts()
         with suppress(OSError):  # masked in many containers; tools that want /proc then see the outer one
             kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
         work(lambda event: _write(writing, event))
