@@ -15,14 +15,13 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 def _why_not() -> str:
     if sys.platform != "linux":
         return "the pocket cluster needs Linux"
-    from stallscope.lab import kernel
+    from stallscope.errors import LabError
+    from stallscope.lab.sandbox import isolated
 
     try:
-        import os
-
-        os.close(kernel.new_net_namespace())
-    except OSError as error:
-        return f"network namespaces are forbidden here: {error}"
+        list(isolated(lambda _emit: None))
+    except LabError as error:
+        return f"{error.message}; {error.hint}"
     return ""
 
 
