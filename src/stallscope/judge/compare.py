@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stallscope.judge.result import Answer, FlowJudgement, JobJudgement, Judgement
-from stallscope.model.traffic import Outcome
+from stallscope.model.traffic import Outcome, Outside
 
 #: From best to worst, to tell a change for the worse from one for the better.
 _WORSE = (Outcome.ALLOWED, Outcome.PROXIED, Outcome.UNJUDGED, Outcome.DENIED)
@@ -84,7 +84,8 @@ def _worst(flows: Iterable[FlowJudgement]) -> dict[_Key, FlowJudgement]:
     """The worst judgement per kind, pair of roles and needed ports."""
     found: dict[_Key, FlowJudgement] = {}
     for flow in flows:
-        key = (flow.flow.kind, flow.source_role, flow.destination_role, flow.flow.ports)
+        end = flow.destination if flow.flow.destination == Outside.SERVICE else flow.destination_role
+        key = (flow.flow.kind, flow.source_role, end, flow.flow.ports)
         known = found.get(key)
         if known is None or _WORSE.index(flow.verdict.outcome) > _WORSE.index(known.verdict.outcome):
             found[key] = flow

@@ -20,6 +20,7 @@ from stallscope.judge.outside import TELLING, OutsideEnd, outside_end
 from stallscope.judge.pods import endpoint
 from stallscope.judge.price import price
 from stallscope.judge.result import FlowJudgement, JobJudgement, Judgement
+from stallscope.judge.services import named_services
 from stallscope.judge.surroundings import surroundings
 from stallscope.judge.webhooks import CONFIGURATIONS, admission_flows
 from stallscope.model.kube import KubeObject, from_body
@@ -83,9 +84,9 @@ def _judge_job(
     landing = land(job, topology, settings)
     nodes = {n.name: n for n in topology.nodes} if topology else {}
     network = replace(cluster, services=job.services)
-    admission = admission_flows(job, around, cluster.policies.options.namespaces)
-    needed = (*(f for f in job.flows if f.kind is not FlowKind.WEBHOOK), *admission)
-    outside = _lookup(job, around, admission)
+    found = {**admission_flows(job, around, cluster.policies.options.namespaces), **named_services(job, around)}
+    needed = (*(f for f in job.flows if f.kind is not FlowKind.WEBHOOK), *found)
+    outside = _lookup(job, around, found)
     flows = judge_flows(needed, members(job, landing.witness, nodes, facts), network, outside)
     flows += _other_zones(job, landing, nodes, network, facts, flows)
     return JobJudgement(
@@ -102,11 +103,11 @@ def _judge_job(
 
 
 def _lookup(job: TrainingJob, objects: Sequence[KubeObject], known: Mapping[Flow, OutsideEnd]) -> OutsideLookup:
-    """The ends outside the job, each looked up once; `known` has those of webhook flows."""
+    """The ends outside the job, each looked up once; `known` has the destinations that differ from flow to flow."""
     found: dict[Outside, OutsideEnd] = {}
 
     def lookup(which: Outside, flow: Flow) -> OutsideEnd:
-        if which is Outside.OPERATOR and flow in known:
+        if which == flow.destination and flow in known:
             return known[flow]
         if which not in found:
             found[which] = outside_end(which, objects, job)

@@ -67,6 +67,8 @@ class Network:
         """Whether clients use the name and a declared port of a Service, not the pod's address."""
         if flow.any_port or ports.first != ports.last:
             return False
+        if destination.role == Outside.SERVICE:
+            return True
         labels = dict(destination.endpoint.labels).items()
         return any(
             s.selector

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from stallscope.judge.outside import OutsideEnd, outside_end, workload_end, workloads
+from stallscope.judge.outside import OutsideEnd, outside_end
+from stallscope.judge.services import behind, target_port
 from stallscope.model.kube import KubeObject
 from stallscope.model.labels import parse_selector
-from stallscope.model.source import as_list, as_map, as_str, as_str_map
-from stallscope.model.traffic import Endpoint, Flow, FlowKind, Outside, Protocol, port
+from stallscope.model.source import as_list, as_map, as_str
+from stallscope.model.traffic import Flow, FlowKind, Outside, port
 from stallscope.model.workload import TrainingJob
 
 CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -121,11 +122,11 @@ def _flow(hook: _Hook, objects: Sequence[KubeObject]) -> tuple[Flow, OutsideEnd]
     if not name or not namespace:
         return None
     service = next((o for o in objects if o.kind == "Service" and (o.namespace, o.name) == (namespace, name)), None)
-    end = _behind(service, objects) if service is not None else None
+    end = behind(service, objects, str(Outside.OPERATOR)) if service is not None else None
     if service is None or end is None or end.endpoint is None:
         return None
     asked = reference.get("port", 443)
-    number = _target_port(service, asked if isinstance(asked, int) else 443, end.endpoint)
+    number = target_port(service, asked if isinstance(asked, int) else 443, end.endpoint)
     if number is None:
         return None
     flow = Flow(
@@ -137,28 +138,3 @@ def _flow(hook: _Hook, objects: Sequence[KubeObject]) -> tuple[Flow, OutsideEnd]
         required=hook.blocks,
     )
     return flow, end
-
-
-def _behind(service: KubeObject, objects: Sequence[KubeObject]) -> OutsideEnd | None:
-    """The pods a Service selects: those of a workload among the files, else pods with just the selector's labels."""
-    selector = as_str_map(service.get("spec", "selector"))
-    if not selector:
-        return None
-    for item in workloads(objects):
-        labels = as_str_map(item.get("spec", "template", "metadata", "labels"))
-        if item.namespace == service.namespace and selector.items() <= labels.items():
-            return workload_end(item, str(Outside.OPERATOR), f"{service.ref} selects {item.ref}")
-    known = Endpoint(name=str(Outside.OPERATOR), namespace=service.namespace, labels=tuple(sorted(selector.items())))
-    return OutsideEnd(endpoint=known, why=f"{service.ref} selects pods of which only the selector's labels are known")
-
-
-def _target_port(service: KubeObject, asked: int, end: Endpoint) -> int | None:
-    """The port on the pods behind the Service's port `asked`."""
-    for entry in map(as_map, as_list(service.get("spec", "ports"))):
-        if entry.get("port") != asked:
-            continue
-        target = entry.get("targetPort", asked)
-        if isinstance(target, int):
-            return target if 0 < target < 65536 else None
-        return next((n for name, protocol, n in end.named_ports if name == target and protocol is Protocol.TCP), None)
-    return None

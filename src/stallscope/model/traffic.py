@@ -58,6 +58,7 @@ class Outside(StrEnum):
     API_SERVER = "api-server"
     PROMETHEUS = "prometheus"
     OPERATOR = "operator"
+    SERVICE = "service"  # a Service of the files that the job names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

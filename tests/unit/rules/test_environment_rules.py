@@ -263,15 +263,75 @@ def test_readiness_and_names_wait_for_each_other(check: Check) -> None:
     assert check("STL308", job, service()) == []
 
 
-def test_replicas_of_one_node_share_its_ports(check: Check, pytorch: Build, template: Template) -> None:
-    """torchrun on a port that the template does not declare: the scheduler cannot keep two such pods apart."""
-    small = with_container(
-        template,
-        resources={"limits": {"nvidia.com/gpu": 1}},
-        command=["torchrun", "--master_addr=llm-master-0", "--master_port=29500", "t.py"],
-    )
+@pytest.mark.parametrize(("ports", "expected"), [([], ["info"]), ([{"containerPort": 8080}], [])])
+def test_replicas_of_one_node_share_its_ports(check: Check, ports: list[dict[str, int]], expected: list[str]) -> None:
+    """
+    torchrun on a port that the template does not declare. Any declared port of a host-network pod is a host port (API server
+    defaulting, defaultHostNetworkPorts), and the scheduler's NodePorts filter then keeps two such pods apart.
+    """
+    job = indexed_job("llm-0.llm:29500")
+    spec = job["spec"]["template"]["spec"]
+    spec["hostNetwork"] = True
+    spec["containers"][0]["ports"] = ports
+    assert severities(check("STL309", job, service())) == expected
+
+
+def test_ports_the_operator_declares_keep_replicas_apart(check: Check, pytorch: Build, template: Template) -> None:
+    small = with_container(template, resources={"limits": {"nvidia.com/gpu": 1}})
     small["spec"]["hostNetwork"] = True
-    assert severities(check("STL309", pytorch(small, small))) == ["info"]
-    whole = with_container(template, command=["torchrun", "--master_addr=llm-master-0", "--master_port=29500", "t.py"])
-    whole["spec"]["hostNetwork"] = True
-    assert check("STL309", pytorch(whole, whole)) == []
+    assert check("STL309", pytorch(small, small)) == []
+
+
+# -- torchrun's own rendezvous ------------------------------------------------------------------------------------
+
+
+def c10d(endpoint: str, *flags: str, image: str = "registry.example/pytorch:2.6.0", **spec: Any) -> dict[str, Any]:
+    job = indexed_job(endpoint, **spec)
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    container["command"] = [*container["command"][:-1], "--rdzv_backend=c10d", *flags, "t.py"]
+    container["image"] = image
+    return job
+
+
+FRONT = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "front", "namespace": "train"},
+    "spec": {"selector": {"app": "llm"}, "ports": [{"port": 29500}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (c10d("front:29500"), ["warning"]),  # an address that is no pod's: every rank is a client
+        (c10d("front.train.svc.cluster.local:29500"), ["warning"]),
+        (c10d("front:29500", "--rdzv_conf=is_host=1"), []),
+        (indexed_job("front:29500"), []),  # the backend is not stated
+        (c10d("llm-0.llm:29500"), []),  # current PyTorch compares addresses
+        (c10d("llm-0.llm:29500", image="registry.example/pytorch:1.10.2-cuda11.3"), ["warning"]),
+        (c10d("llm-0.llm:29500", image="registry.example/pytorch:1.13.1"), []),
+        (c10d("10.20.0.7:29500"), []),
+        (c10d("10.20.0.7:29500", subdomain=None), ["warning"]),  # agents are known by names nobody resolves
+        (c10d("10.20.0.7:29500", "--local-addr=$(POD_IP)", subdomain=None), []),
+    ],
+)
+def test_torchruns_own_rendezvous(check: Check, job: dict[str, Any], expected: list[str]) -> None:
+    """torch/distributed/elastic/rendezvous: c10d_rendezvous_backend.py, utils.py, dynamic_rendezvous.py."""
+    assert severities(check("STL304", job, service(), FRONT)) == expected
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ({}, ["info"]),
+        ({"resources": {"limits": {"nvidia.com/gpu": 8, "rdma/hca": 1}}, "env": []}, ["info"]),  # asks, but nothing pins it
+        ({"resources": {"limits": {"nvidia.com/gpu": 8, "example.com/vf": 1}}}, []),  # may well be the fabric
+        ({"securityContext": {"privileged": True}}, []),
+    ],
+)
+def test_an_hca_in_a_pod_without_devices(
+    check: Check, pytorch: Build, template: Template, patch: dict[str, Any], expected: list[str]
+) -> None:
+    worker = with_container(template, **{"env": [{"name": "NCCL_IB_HCA", "value": "mlx5"}], **patch})
+    assert severities(check("STL311", pytorch(None, worker))) == expected

@@ -28,7 +28,8 @@ def check(judgement: Judgement) -> Iterable[Finding]:
 RULE = _REPORT.rule(
     check,
     what="A policy denies a port that components of the job need among themselves: Ray's GCS, client, object manager and "
-    "worker ports, parameter servers, a status server.",
+    "worker ports, parameter servers, a status server. A warning for a Service of the files that the job only names in a "
+    "variable or on its command line (a data cache, a tracker).",
     why="Lists of single ports always miss one. The job starts and then waits for the missing one.",
     bad="""\
 ingress:
@@ -43,5 +44,6 @@ ingress:
     sources=(
         "https://github.com/ray-project/ray/pull/32831",
         "https://github.com/GoogleCloudPlatform/ai-on-gke/pull/413",
+        "https://github.com/kubeflow/trainer/issues/3120",
     ),
 )

@@ -39,8 +39,8 @@ def _within(judged: JobJudgement, topology: Topology | None) -> Iterator[Finding
     for role in ranked_roles(job):
         if not port or not host_network(role) or role.replicas < 2 or _kept_apart(job, role, topology):
             continue
-        if any(e.get("containerPort") == port for _, _, e in declared_ports(role)):
-            continue  # the scheduler's NodePorts filter keeps declared ports of hostNetwork pods apart
+        if any(isinstance(e.get("containerPort"), int) for _, _, e in declared_ports(role)):
+            continue  # each declared port of a hostNetwork pod is a host port, and NodePorts keeps pods with the same apart
         yield _REPORT.finding(
             f"{role.replicas} {role.name} pods of {job.ref} use the host network and may share a node and port {port}",
             (label(role.template.at("spec", "hostNetwork"), "one port space per node", primary=True),),

@@ -20,6 +20,7 @@ _OUTSIDE_NAMES = {
     Outside.API_SERVER: "the API server",
     Outside.PROMETHEUS: "Prometheus",
     Outside.OPERATOR: "the operator",
+    Outside.SERVICE: "a Service it names",
 }
 
 
@@ -75,6 +76,8 @@ def _told_by_mesh(judged: JobJudgement, flow: FlowJudgement) -> bool:
 def _cause(flow: FlowJudgement) -> tuple[object, ...]:
     """An explicit deny is its rules; a default deny the policies that isolate, whichever direction they isolate."""
     side = flow.verdict.deciding
+    if flow.flow.destination == Outside.SERVICE:
+        return ("service", flow.destination)
     if side.rules:
         return ("rules", *((r.policy, r.section, r.index, r.spec) for r in side.rules))
     return ("default", *sorted({r.policy for r in side.isolating}))
@@ -184,6 +187,8 @@ def _roles(judged: JobJudgement, denial: Denial) -> tuple[Role, ...]:
 def denial_notes(judgement: Judgement, denial: Denial) -> tuple[str, ...]:
     """How many pairs share the cause, and how the verdict depends on placement."""
     notes = list(_why_isolated(judgement, denial))
+    if denial.first.flow.destination == Outside.SERVICE:
+        notes.append(denial.first.flow.reason)
     if denial.pairs > 1:
         roles = sorted({f"{end_name(f.source_role)} -> {end_name(f.destination_role)}" for f in denial.flows})
         notes.append(f"the same cause denies {count(denial.pairs, 'pair')} of this job ({listed(roles)})")
@@ -249,15 +254,24 @@ def denial_findings(
                 severity=None if denial.first.flow.required else optional,
                 confidence=confidence_of(judged, denial),
                 notes=(*denial_notes(judgement, denial), f"what you will see: {sees}"),
-                help=help,
-                fixable=fixable,
+                help=_help_for(denial, help),
+                fixable=False if denial.first.flow.destination == Outside.SERVICE else fixable,
             )
+
+
+def _help_for(denial: Denial, usual: str) -> str:
+    """Opening ports among the job's own pods does not help when the other end is somebody else's Service."""
+    if denial.first.flow.destination != Outside.SERVICE:
+        return usual
+    way = "egress of the job" if denial.side.direction is Direction.EGRESS else "ingress"
+    return f"allow {way} to the pods behind {denial.first.destination} on {_first_port(denial.first)}"
 
 
 def denial_key(denial: Denial) -> str:
     """Stable part of the fingerprint: who denies what, without names of pods, ports or lines."""
     rules = sorted({f"{r.policy}:{r.section}" if denial.side.rules else r.policy for r in denial.policies})
-    return f"{denial.first.flow.kind}:{','.join(rules)}"
+    end = f":{denial.first.destination}" if denial.first.flow.destination == Outside.SERVICE else ""
+    return f"{denial.first.flow.kind}:{','.join(rules)}{end}"
 
 
 def confidence_of(judged: JobJudgement, denial: Denial) -> Confidence:
