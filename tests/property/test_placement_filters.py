@@ -79,7 +79,7 @@ def test_names_and_order_of_nodes_do_not_matter(pods: list[PodRequest], topology
 @CALM
 @given(group(), cluster(), st.sampled_from(["a", "b"]))
 def test_a_hard_pin_holds(pods: list[PodRequest], topology: Topology, zone: str) -> None:
-    pinned = [replace(p, body={**p.body, "spec": {**p.body["spec"], "nodeSelector": {ZONE: zone}}}) for p in pods]
+    pinned = [p._replace(body={**p.body, "spec": {**p.body["spec"], "nodeSelector": {ZONE: zone}}}) for p in pods]
     outcome = judge_group(pinned, topology)
     assert all(s <= {zone} for s in outcome.zone_sets)
     assert not outcome.may_split
@@ -142,7 +142,7 @@ def test_no_manifest_makes_it_raise(
     pods: list[PodRequest], topology: Topology, field: tuple[Any, ...], junk: Any, labels: Any
 ) -> None:
     broken = [
-        replace(p, body={"metadata": {"name": p.name, "labels": labels}, "spec": planted(p.body["spec"], field, junk)})
+        p._replace(body={"metadata": {"name": p.name, "labels": labels}, "spec": planted(p.body["spec"], field, junk)})
         for p in pods
     ]
     odd = Topology(
