@@ -11,12 +11,13 @@ from stallscope.errors import UsageError
 EPILOG = """\
 Examples:
   {prog} bench faults > records.jsonl
-  {prog} bench faults --fault deny-midrun --fault straggler:ms=100 --repeat 5 -o records.jsonl
-  {prog} rehearse --fault list                           what there is
+  {prog} bench faults --fault straggler:ms=100 --repeat 5 -o r.jsonl
+  {prog} rehearse --fault list                      what there is
 
 Exit status:
-  0 every run ended as its fault's definition says · 1 one did not: its record is marked, and is no ground truth
-  2 usage, or the lab cannot be built
+  0  every run ended as its fault's definition says
+  1  one did not: its record is marked, and is no ground truth
+  2  wrong usage, or the lab cannot be built
 """
 
 
@@ -25,7 +26,7 @@ def command() -> None:
     """Make labelled records of what a stalled or slow job looks like."""
 
 
-@command.command(cls=VerbCommand, epilog=EPILOG)
+@command.command(cls=VerbCommand, epilog=EPILOG, short_help="Run each fault once, or as often as said.")
 @click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGS]", help="Only these faults; all otherwise.")
 @click.option("--ranks", type=click.IntRange(2, 16), default=4, show_default=True, help="Ranks of the small job.")
 @click.option("--steps", type=click.IntRange(8, 1000), default=24, show_default=True, help="Steps of a run.")

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
   {prog} check job.yaml policies/
-  kubectl get nodes -o yaml > nodes.yaml; {prog} check deploy/ --nodes nodes.yaml
+  kubectl get nodes -o yaml > nodes.yaml
+  {prog} check deploy/ --nodes nodes.yaml
   helm template chart | {prog} check - --stdin-name chart
   {prog} check . -o text -o sarif=stallscope.sarif
   {prog} check . --write-baseline stallscope-baseline.json
@@ -154,20 +155,27 @@ def _review(options: InputOptions, base: str, output: tuple[str, ...], *, never_
     import json
 
     from stallscope.cli.base import base_options
-    from stallscope.cli.console import progress
+    from stallscope.cli.console import progress, say
     from stallscope.cli.outputs import emit_views, parse_outputs
     from stallscope.cli.pipeline import judged
     from stallscope.cli.sources import FileSources
+    from stallscope.cli.unread import tell
     from stallscope.judge.compare import compare
+    from stallscope.judge.inputs import ProblemKind
     from stallscope.render import changes
 
     outputs = parse_outputs(output, ("text", "json", "md"))
     with progress("comparing", shown=not quiet), base_options(options, base) as then:
-        found = compare(judged(then, FileSources()).judgement, judged(options, FileSources()).judgement)
+        before, after = judged(then, FileSources()).judgement, judged(options, FileSources()).judgement
+        found = compare(before, after)
     views = {
         "text": lambda: changes.text(found, base),
         "md": lambda: changes.markdown(found, base),
         "json": lambda: json.dumps(changes.data(found, base), indent=2) + "\n",
     }
     emit_views(outputs, views)
+    if tell(after.inputs.problems):
+        return exitcodes.ERROR
+    if any(p.kind is ProblemKind.UNREADABLE for p in before.inputs.problems):
+        say(f"note: part of the input could not be read at {base}, so changes may be missing above")
     return exitcodes.FINDINGS if found.worse and not never_fails else exitcodes.CLEAN

@@ -7,29 +7,32 @@ from typing import TYPE_CHECKING
 import click
 
 from stallscope.cli import exitcodes
-from stallscope.cli.options import InputOptions, color_option, inputs, output_option, quiet_option, split_commas
+from stallscope.cli.options import FIX_FORMATS, InputOptions, color_option, inputs, output_of, quiet_option, split_commas
+from stallscope.cli.verb import VerbCommand
 from stallscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stallscope.cli.fixrun import Run
 
-EPILOG = """\b
+EPILOG = """\
 Examples:
-  stallscope fix job.yaml policies/ --nodes nodes.yaml          show the patch and its proof
-  stallscope fix . --nodes nodes.yaml | git apply               or: stallscope fix . --nodes nodes.yaml --write
-  stallscope fix job.yaml --strategy pin --zone eu-1a
-  stallscope fix . --select STL2 -o kustomize=stallscope-fix    a kustomize component
+  {prog} fix deploy/ --nodes nodes.yaml     the patch and its proof
+  {prog} fix . --nodes nodes.yaml | git apply
+  {prog} fix . --nodes nodes.yaml --write
+  {prog} fix job.yaml --strategy pin --zone eu-1a
+  {prog} fix . --select STL2 -o kustomize=stallscope-fix
 
-\b
 Exit status:
-  0 done, patch or none · 1 with --check: there is a patch · 2 usage, unreadable input or internal error
-  3 nothing to check · 130 interrupted
+  0  done, patch or none
+  1  with --check: there is a patch
+  2  wrong usage, unreadable input, or a bug
+  3  nothing to check
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @inputs
-@output_option
+@output_of(*FIX_FORMATS)
 @click.option("--write", is_flag=True, help="Change the files instead of printing a diff.")
 @click.option("--check", is_flag=True, help="Exit 1 when there is a patch; change nothing.")
 @click.option(
@@ -69,8 +72,8 @@ def command(
     Text is inserted, nothing is re-written: comments, order and style stay. Policies are only opened for the job itself.
     """
     from stallscope.cli import fixrun, fixviews, pipeline
-    from stallscope.cli.failure import report as tell
     from stallscope.cli.outputs import parse_outputs
+    from stallscope.cli.unread import no_job, tell
     from stallscope.remedy.model import Choices, Coordinator, Strategy
 
     prog = ctx.find_root().command_path
@@ -78,23 +81,21 @@ def command(
         raise UsageError("nothing to read: no PATH given", hint=f"`{prog} fix .` reads this directory")
     if write and check:
         raise UsageError("--write and --check exclude each other", hint="--check only asks; --write changes")
-    outputs = parse_outputs(output or ("diff",), fixviews.FORMATS)
+    outputs = parse_outputs(output or ("diff",), FIX_FORMATS)
     gate = pipeline.gate(select=split_commas(select), ignore=split_commas(ignore))
     choices = Choices(
         strategy=Strategy(strategy), zone=zone, coordinator=Coordinator(coordinator), spread_hosts=spread_hosts
     )
     run = fixrun.run(options, gate, choices)
-    empty = pipeline.nothing_checked(run.report, prog)
-    if empty is not None:
-        tell(empty.message, empty.hint)
-        return empty.exit_code
+    if not run.loaded.inputs.jobs:
+        raise no_job(run.loaded.inputs)
     if write:
         fixrun.write(run)
     elif not check:
         fixviews.emit(run, outputs, color)
     if not quiet:
         _say(run, prog, wrote=write)
-    if any(p.kind == "unreadable" for p in run.report.problems):
+    if tell(run.report.problems):
         return exitcodes.ERROR
     return exitcodes.FINDINGS if check and run.changes else exitcodes.CLEAN
 

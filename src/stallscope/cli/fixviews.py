@@ -11,8 +11,6 @@ from stallscope.errors import UsageError
 if TYPE_CHECKING:
     from stallscope.cli.fixrun import Run
 
-FORMATS = ("diff", "json", "kustomize", "jsonpatch")
-
 
 def emit(run: Run, outputs: Sequence[Any], color: str) -> None:
     from stallscope.cli.console import wants_color, write
@@ -29,7 +27,7 @@ def emit(run: Run, outputs: Sequence[Any], color: str) -> None:
 
 
 def view(run: Run, form: str) -> str:
-    """The run in one of `FORMATS`."""
+    """The run in one of `FIX_FORMATS`."""
     match form:
         case "json":
             return _json_view(run)

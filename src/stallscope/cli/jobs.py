@@ -8,30 +8,32 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stallscope.cli import exitcodes
-from stallscope.cli.options import InputOptions, inputs, output_option
-from stallscope.errors import NothingToCheck
+from stallscope.cli.options import InputOptions, inputs, output_of
+from stallscope.cli.verb import VerbCommand
 
 if TYPE_CHECKING:
     from stallscope.judge.inputs import Problem
     from stallscope.model.traffic import Flow
     from stallscope.model.workload import Pod, Role, TrainingJob
 
-EPILOG = """\b
+EPILOG = """\
 Examples:
-  stallscope jobs deploy/
-  stallscope jobs job.yaml -o json | jq '.jobs[].pods[].labels'
-  helm template chart | stallscope jobs -
+  {prog} jobs deploy/
+  {prog} jobs job.yaml -o json | jq '.jobs[].pods[].labels'
+  helm template chart | {prog} jobs -
 
-\b
 Exit status:
-  0 jobs were found · 2 usage or unreadable input · 3 no job in the input
+  0  jobs were found
+  2  wrong usage, or unreadable input
+  3  no job in the input
 """
+FORMATS = ("text", "json")
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=VerbCommand, epilog=EPILOG)
 @inputs
 @click.option("--flows", is_flag=True, help="Also list every connection a job needs.")
-@output_option
+@output_of(*FORMATS)
 def command(options: InputOptions, flows: bool, output: tuple[str, ...]) -> int:
     """
     List the training jobs in manifests: roles, pods, ranks, and where the ranks meet.
@@ -40,12 +42,13 @@ def command(options: InputOptions, flows: bool, output: tuple[str, ...]) -> int:
     """
     from stallscope.cli.outputs import emit_views, parse_outputs
     from stallscope.cli.pipeline import read
+    from stallscope.cli.unread import no_job
     from stallscope.judge.inputs import ProblemKind
 
-    outputs = parse_outputs(output, ("text", "json"))
+    outputs = parse_outputs(output, FORMATS)
     found = read(options)
     if not found.jobs and not found.problems:
-        raise NothingToCheck("no training job in the input", hint="stallscope jobs lists what it could expand")
+        raise no_job(found)
     views = {
         "text": lambda: text(found.jobs, found.problems, flows=flows),
         "json": lambda: json_text(found.jobs, found.problems),
@@ -60,8 +63,13 @@ def text(jobs: Sequence[TrainingJob], problems: Sequence[Problem], *, flows: boo
     """A block a job: a headline, a line a role, then where ranks meet, the gang and the notes."""
     blocks = ["\n".join(_block(job, flows=flows)) for job in jobs]
     if problems:
-        blocks.append("\n".join(["problems:", *(f"  {p.location}: {p.message}" for p in problems)]))
+        blocks.append("\n".join(["problems:", *(line for p in problems for line in _problem(p))]))
     return "\n\n".join(blocks) + "\n"
+
+
+def _problem(problem: Problem) -> list[str]:
+    hint = [f"    hint: {problem.hint}"] if problem.hint else []
+    return [f"  {problem.location}: {problem.message}", *hint]
 
 
 def _block(job: TrainingJob, *, flows: bool) -> list[str]:

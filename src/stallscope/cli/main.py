@@ -43,7 +43,7 @@ VERBS: dict[str, Verb] = {
 
 EXAMPLES = """\
 Examples:
-  {prog} check deploy/                           every manifest below deploy/
+  {prog} check deploy/             every manifest below it
   {prog} check job.yaml policy.yaml --nodes nodes.yaml
   helm template chart | {prog} check -
   {prog} explain STL201

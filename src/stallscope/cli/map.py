@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Examples:
-  {prog} map deploy/ --nodes nodes.yaml -o html=map.html     as written and fixed, side by side
+  {prog} map deploy/ --nodes nodes.yaml -o html=map.html
   {prog} map job.yaml nodes.yaml -o svg=map.svg --as-written
-  {prog} map . --nodes nodes.yaml                            in the terminal
+  {prog} map . --nodes nodes.yaml                   in the terminal
+
+Exit status:
+  0  drawn
+  2  wrong usage, no nodes, or unreadable input
+  3  no job in the input, or none could be placed
 """
 FORMATS = ("text", "svg", "html")
 Group = tuple[str, "Sequence[Scene]", Sequence[str]]
@@ -40,6 +45,7 @@ def command(options: InputOptions, prices: PriceFacts, output: tuple[str, ...], 
 
     The picture shows the worst placement the scheduler could choose, and the same job after `stallscope fix`.
     """
+    from stallscope.cli import unread
     from stallscope.cli.outputs import emit_views, parse_outputs
     from stallscope.cli.pipeline import judged
     from stallscope.render.zonemap.page import page
@@ -47,17 +53,22 @@ def command(options: InputOptions, prices: PriceFacts, output: tuple[str, ...], 
     from stallscope.render.zonemap.text import text
 
     outputs = parse_outputs(output, FORMATS)
+    if not options.paths:
+        raise UsageError("nothing to read: no PATH given", hint="stallscope map PATH --nodes nodes.yaml")
     before = judged(options, prices=prices).judgement
+    chosen = [j for j in before.jobs if job_name in ("", j.job.name, j.job.ref)]
+    if not chosen:
+        raise unread.no_job(before.inputs, job_name)
     if before.topology is None:
         raise UsageError(
             "a map needs nodes: none are in the input", hint="`kubectl get nodes -o yaml > nodes.yaml`, then --nodes"
         )
     after = None if as_written else _fixed(options)
-    chosen = [j for j in before.jobs if job_name in ("", j.job.name, j.job.ref)]
     groups = [g for j in chosen if (g := _group(j, before, after))]
     if not groups:
-        named = f" named '{job_name}'" if job_name else ""
-        raise NothingToCheck(f"no job{named} was placed", hint="`stallscope jobs` lists what was recognised")
+        raise NothingToCheck(
+            f"{chosen[0].job.ref} was not placed: none of its pods fits a node", hint="`stallscope check` tells why"
+        )
     if any(o.format == "svg" for o in outputs) and len(groups) > 1:
         raise UsageError(f"-o svg draws one job; there are {len(groups)}", hint=f"choose one: --job {chosen[0].job.name}")
     views = {
@@ -68,7 +79,7 @@ def command(options: InputOptions, prices: PriceFacts, output: tuple[str, ...], 
         "svg": lambda: svg(groups[0][1][0]) + "\n",
     }
     emit_views(outputs, views)
-    return exitcodes.CLEAN
+    return exitcodes.ERROR if unread.tell(before.inputs.problems) else exitcodes.CLEAN
 
 
 def _fixed(options: InputOptions) -> Judgement:

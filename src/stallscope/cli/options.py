@@ -18,6 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CNIS = ("cilium", "calico", "ovn", "antrea", "generic", "none")
 SEVERITIES = ("error", "warning", "info")
+FIX_FORMATS = ("diff", "json", "kustomize", "jsonpatch")
 FORMATS = ("text", "short", "json", "sarif", "junit", "github", "gitlab", "md")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+){0,2})(?:[-+].*)?\Z")
 
@@ -153,8 +154,5 @@ def output_of(*formats: str) -> Callable[[F], F]:
     """The -o option of a verb with these formats."""
     return click.option(
         "-o", "--output", "output", multiple=True, metavar="FORMAT[=FILE]",
-        help=f"{', '.join(formats) or 'Report format'}; with =FILE into a file. May repeat.",
+        help=f"{', '.join(formats)}; with =FILE into a file. May repeat.",
     )  # fmt: skip
-
-
-output_option = output_of()

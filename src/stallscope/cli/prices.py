@@ -82,9 +82,8 @@ def read_profile(path: str) -> LinkProfile:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"--links: cannot read {path}: {error}", hint="a YAML file with 'links'; see docs/cost.md"
-        ) from None
+        why = getattr(error, "strerror", None) or "not UTF-8"
+        raise UsageError(f"--links: cannot read {path}: {why}", hint="a YAML file with 'links'; see docs/cost.md") from None
     documents, problems = parse_stream(text, file=path)
     if problems:
         raise UsageError(f"{problems[0].location}: {problems[0].message}", hint=problems[0].hint)

@@ -12,7 +12,7 @@ from stallscope.cli import exitcodes
 from stallscope.cli.options import InputOptions, color_option, inputs, no_progress_option, output_of, quiet_option
 from stallscope.cli.prices import prices
 from stallscope.cli.verb import VerbCommand
-from stallscope.errors import NothingToCheck, UsageError
+from stallscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stallscope.collective.rehearsal import Rehearsal
@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Examples:
-  {prog} rehearse examples/incident                      the worst placement, then the fixed one
-  {prog} rehearse job.yaml policy.yaml --nodes nodes.yaml --split --max-idle 30
-  {prog} rehearse examples/incident --fixed --exec -- python train.py
+  {prog} rehearse examples/incident      as written, then fixed
+  {prog} rehearse deploy/ --nodes nodes.yaml --split --max-idle 30
+  {prog} rehearse examples/incident --exec -- python train.py
   {prog} rehearse examples/incident --fault straggler:rank=2,ms=300
-  {prog} rehearse clean                                  sweep what killed runs left
+  {prog} rehearse clean                  sweep what killed runs left
 
 Exit status:
-  0 it ran and met --max-idle and --require-reachable · 1 it did not, or the job stalled
-  2 usage, the lab cannot be built, or a connect contradicts its verdict · 3 no job in the input
-With both placements the gates look at the input as it is; with --fixed at the fixed one.
+  0  it ran and met --max-idle and --require-reachable
+  1  it did not, or the job stalled
+  2  wrong usage, unreadable input, no lab here, or a connect contradicts its
+     verdict
+  3  no job in the input
+  With both placements the gates look at the input as it is; with --fixed at
+  the fixed one.
 """
 
 FORMATS = ("text", "json", "md", "html")
@@ -207,19 +211,21 @@ def _judge(options: InputOptions, paths: tuple[str, ...], job_name: str) -> tupl
     from dataclasses import replace
 
     from stallscope.cli.pipeline import judged
+    from stallscope.cli.unread import refuse_unread
 
     judgement = judged(replace(options, paths=paths)).judgement
+    refuse_unread(judgement.inputs)
     return judgement, pick(judgement, job_name)
 
 
 def pick(judgement: Judgement, job_name: str) -> JobJudgement:
-    """The one job to rehearse. Raises NothingToCheck and UsageError."""
+    """The one job to rehearse. Raises LoadError, NothingToCheck and UsageError."""
+    from stallscope.cli.unread import no_job
+
     jobs = [j for j in judgement.jobs if job_name in ("", j.job.name, j.job.ref)]
-    known = ", ".join(j.job.ref for j in judgement.jobs)
     if not jobs:
-        raise NothingToCheck(
-            f"no job named {job_name!r}" if job_name else "no training job to rehearse", hint=f"jobs: {known}"
-        )
+        raise no_job(judgement.inputs, job_name)
     if len(jobs) > 1:
+        known = ", ".join(dict.fromkeys(j.job.ref for j in judgement.jobs))
         raise UsageError(f"{len(jobs)} jobs; a rehearsal runs one", hint=f"choose with --job: {known}")
     return jobs[0]

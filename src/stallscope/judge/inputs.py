@@ -38,18 +38,19 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something wrong with the input itself. `message` is one line, `hint` what to do."""
+    """Something wrong with the input itself. `message` is one line, `hint` what to do; `minor`: usual, and no warning."""
 
     kind: ProblemKind
     message: str
     location: Location
     hint: str = ""
     subject: str = ""
+    minor: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """All that `analyse` needs. `objects` are every object read, jobs included; `jobs` their expansion."""
+    """All that `analyse` needs. `objects` are all that was read with the jobs; `jobs` their expansion, `names` the files."""
 
     objects: tuple[KubeObject, ...] = ()
     jobs: tuple[TrainingJob, ...] = ()
@@ -58,3 +59,4 @@ class Inputs:
     prices: PriceFacts = field(default_factory=PriceFacts)
     problems: tuple[Problem, ...] = ()
     files: int = 0
+    names: tuple[str, ...] = ()

@@ -129,7 +129,7 @@ def read_config(path: Path) -> Config:
         text = raw.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"config file {shown}: {reason}") from error
+        raise UsageError(f"config file {shown}: {reason}", hint="check the path, or leave --config out") from error
     if len(raw) > MAX_BYTES:
         raise UsageError(f"config file {shown}: larger than 1 MiB")
     tree, place = _from_toml(text, shown) if path.suffix == ".toml" else _from_yaml(text, shown)

@@ -30,10 +30,14 @@ class Source(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The files of all paths, each once, in order; `empty` are the directories that hold none."""
+    """
+    The files of all paths, each once, in order; `empty` are the directories that hold none, `unlisted` those below a named
+    one whose entries the system would not give, with its reason.
+    """
 
     sources: tuple[Source, ...]
     empty: tuple[str, ...] = ()
+    unlisted: tuple[tuple[str, str], ...] = ()
 
 
 def discover(paths: Iterable[str]) -> Found:
@@ -43,13 +47,16 @@ def discover(paths: Iterable[str]) -> Found:
     """
     sources: dict[str, Source] = {}
     empty = []
+    unlisted: dict[str, str] = {}
     for text in paths:
+        if not text:
+            raise LoadError("a PATH is empty", hint="is a variable of the script unset? . is this directory")
         if text == STDIN:
             sources.setdefault(STDIN, Source(path=Path(STDIN), name=STDIN, named=True))
             continue
         path = Path(text)
         if path.is_dir():
-            files = [Source(path=f, name=str(f), named=False) for f in _walk(path)]
+            files = [Source(path=f, name=str(f), named=False) for f in _walk(path, unlisted)]
             if not files:
                 empty.append(text)
         elif path.exists():
@@ -60,7 +67,7 @@ def discover(paths: Iterable[str]) -> Found:
             key = os.path.realpath(source.path)
             if key not in sources or source.named:
                 sources[key] = source
-    return Found(sources=tuple(sources.values()), empty=tuple(empty))
+    return Found(sources=tuple(sources.values()), empty=tuple(empty), unlisted=tuple(unlisted.items()))
 
 
 def _missing(text: str, path: Path) -> LoadError:
@@ -87,8 +94,11 @@ def _similar(path: Path) -> str:
     return str(path.parent / close[0]) if close else ""
 
 
-def _walk(top: Path) -> Iterator[Path]:
-    """The manifests below `top`: a directory's files, then its directories, sorted. What links reach twice is read once."""
+def _walk(top: Path, unlisted: dict[str, str]) -> Iterator[Path]:
+    """
+    The manifests below `top`: a directory's files, then its directories, sorted. What links reach twice is read once.
+    Directories below it that cannot be listed go to `unlisted`.
+    """
     real = top.resolve()
     seen: set[tuple[int, int]] = set()
     pending = [(top, real.as_posix(), _Ignore.above(real))]
@@ -100,6 +110,7 @@ def _walk(top: Path) -> Iterator[Path]:
         except OSError as error:
             if directory == top:
                 raise LoadError(f"{top}: cannot be listed: {reason(error)}", hint="check its permissions") from None
+            unlisted[str(directory)] = reason(error)
             continue
         if (status.st_dev, status.st_ino) in seen:
             continue

@@ -67,6 +67,7 @@ def load(request: LoadRequest) -> Loaded:
         )
     texts: dict[str, str] = {}
     problems = [] if request.allow_empty else [_empty(directory) for directory in found.empty]
+    problems += [_unlisted(directory, why) for directory, why in found.unlisted]
     for name, text in _read_all(found, request):
         if isinstance(text, Problem):
             problems.append(text)
@@ -110,6 +111,15 @@ def _empty(directory: str) -> Problem:
     )
 
 
+def _unlisted(directory: str, why: str) -> Problem:
+    return Problem(
+        kind=ProblemKind.UNREADABLE,
+        message=f"this directory cannot be listed: {why}",
+        location=Location(file=directory),
+        hint="check its permissions, or ignore it with .gitignore",
+    )
+
+
 def _assemble(
     texts: Mapping[str, str],
     named: frozenset[str],
@@ -136,6 +146,7 @@ def _assemble(
         facts=_with_namespaces(request.facts, namespaces),
         problems=(*problems, *told),
         files=files,
+        names=tuple(texts),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from posixpath import dirname
 from typing import Any
 
 from stallscope.judge.inputs import Problem, ProblemKind
@@ -46,27 +47,31 @@ def superseded_out(objects: tuple[KubeObject, ...]) -> tuple[KubeObject, ...]:
 def duplicates(objects: Iterable[KubeObject]) -> tuple[Problem, ...]:
     """
     One problem for each object whose kind, namespace and name an earlier one has: applied together, the last wins. No more
-    than a screen of them.
+    than a screen of them. In two directories it is a minor one: overlays and examples repeat names and are applied apart.
     """
     seen: dict[Identity, KubeObject] = {}
     problems: list[Problem] = []
     for item in objects:
         if len(problems) == _SAID:
             break
-        if not item.get("metadata", "name"):  # generateName makes another name each time
+        if not item.get("metadata", "name") or "{{" in item.name:  # generateName, templates: another name each time
             continue
         first = seen.setdefault(_identity(item), item)
         if first is not item:
-            problems.append(
-                Problem(
-                    kind=ProblemKind.DUPLICATE_OBJECT,
-                    message=f"{item.ref} is defined twice, first at {_name_of(first)}; applying both leaves the last one",
-                    location=_name_of(item),
-                    hint="rename or remove one of them, or check them apart",
-                    subject=item.ref,
-                )
-            )
+            problems.append(_duplicate(item, first))
     return tuple(problems)
+
+
+def _duplicate(item: KubeObject, first: KubeObject) -> Problem:
+    apart = dirname(item.file) != dirname(first.file)
+    return Problem(
+        kind=ProblemKind.DUPLICATE_OBJECT,
+        message=f"{item.ref} is defined twice, first at {_name_of(first)}; applying both leaves the last one",
+        location=_name_of(item),
+        hint="check the directories apart if they are applied apart" if apart else "rename or remove one of them",
+        subject=item.ref,
+        minor=apart,
+    )
 
 
 def _identity(item: KubeObject) -> Identity:

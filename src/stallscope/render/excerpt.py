@@ -54,7 +54,7 @@ def _group(
     place = labels[0].location
     lines = [pad + style("gutter", arrow) + " " + place_text(place, look, style)]
     source = sources.lines(place.file) if place.span.line else None
-    shown = 0
+    shown, printed = 0, ""
     bar = style("gutter", f"{pad} |")
     for label in sorted(labels, key=lambda x: (x.location.span.line, x.location.span.column)):
         line = label.location.span.line
@@ -69,8 +69,10 @@ def _group(
             lines.append(_numbered(shown + 1, gutter, source, look, style))
         elif line > shown + 2:
             lines.append(style("gutter", "..."))
-        if line != shown:
-            lines.append(_numbered(line, gutter, source, look, style, label.location.span))
+        text = _numbered(line, gutter, source, look, style, label.location.span)
+        if text != printed:  # also for another part of the same long line
+            lines.append(text)
+        printed = text
         lines += [f"{bar} {x}" for x in _marks(label, source[line - 1], severity, gutter, look, style)]
         shown = line
     return [*lines, bar] if shown else lines

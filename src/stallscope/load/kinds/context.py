@@ -82,7 +82,7 @@ def count(
             obj,
             route,
             f"{path} must be a whole number, found {describe(value)}",
-            "write it without quotes",
+            "write it without quotes" if isinstance(value, str) and value.strip().lstrip("+-").isdigit() else "",
         )
         return None
     if not minimum <= value <= maximum:

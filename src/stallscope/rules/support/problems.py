@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from stallscope.findings import Finding
+from stallscope.findings import Finding, Severity
 from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.judge.result import Judgement
 from stallscope.rules.base import Report
@@ -28,5 +28,6 @@ def _finding(report: Report, problem: Problem, help: str) -> Finding:
         (label(problem.location, problem.kind.value.replace("-", " "), primary=True),),
         subject=problem.subject or problem.location.file,
         key=problem.message,
+        severity=Severity.INFO if problem.minor else None,
         help=problem.hint or help,
     )
