@@ -16,11 +16,10 @@ from stallscope.model.source import Route, as_list, as_map, as_str
 from stallscope.model.traffic import Direction, Protocol, RuleRef
 from stallscope.policy.cilium_context import CiliumContext
 from stallscope.policy.cilium_reject_ports import active_rules, port_number, port_text
-from stallscope.policy.cilium_selectors import SourcedSelector, parse_terms, peer_selector
-from stallscope.policy.identity import NAMESPACE
+from stallscope.policy.cilium_selectors import SourcedSelector, in_namespace, parse_terms, peer_selector
 from stallscope.policy.ir import Action, Block, Clause, Peer
 from stallscope.policy.peers import CidrPeer, EntityPeer, FactPeer, SelectorPeer, parse_network
-from stallscope.policy.portset import TRANSPORT, PortItem
+from stallscope.policy.portset import LAST_PORT, TRANSPORT, PortItem
 from stallscope.policy.subjects import CiliumSubject
 
 NAMESPACED = "CiliumNetworkPolicy"
@@ -32,8 +31,9 @@ _SECTIONS = (
     (Direction.EGRESS, Action.ALLOW, "egress"),
     (Direction.EGRESS, Action.DENY, "egressDeny"),
 )
-L3_FIELDS = ("Endpoints", "CIDR", "CIDRSet", "Entities", "Nodes", "Groups")
-EGRESS_FIELDS = ("Services", "FQDNs")
+#: L3 fields whose empty list selects nobody; an empty list of the others is as good as none (mergeEndpointSelectors).
+L3_FIELDS = ("Endpoints", "CIDR", "CIDRSet", "Entities", "Nodes")
+LOOSE_FIELDS = ("Groups", "Services", "FQDNs")
 
 
 def specs_of(policy: KubeObject) -> list[tuple[int, Route, Mapping[str, Any]]]:
@@ -60,7 +60,7 @@ def _compile_spec(
 ) -> Iterator[Block]:
     namespace = policy.namespace if policy.kind == NAMESPACED else ""
     subject = _subject(spec, namespace)
-    init = SourcedSelector(parse_terms(spec.get("endpointSelector"))).names_source("reserved")
+    init = any((t.source, t.need.key) == ("reserved", "init") for t in parse_terms(spec.get("endpointSelector")))
     for direction in (Direction.INGRESS, Direction.EGRESS):
         clauses: list[Clause] = []
         for way, action, section in _SECTIONS:
@@ -96,20 +96,19 @@ def _isolates(spec: Mapping[str, Any], direction: Direction, context: CiliumCont
 def _subject(spec: Mapping[str, Any], namespace: str) -> CiliumSubject:
     if isinstance(spec.get("nodeSelector"), Mapping):
         return CiliumSubject(SourcedSelector(parse_terms(spec.get("nodeSelector"))), host=True)
-    selector = SourcedSelector(parse_terms(spec.get("endpointSelector")))
-    if namespace:  # the policy's own namespace replaces whatever is written there
-        kept = SourcedSelector(tuple(t for t in selector.terms if not (t.need.key == NAMESPACE and t.source == "k8s")))
-        selector = kept.plus("k8s", NAMESPACE, "In", namespace)
-    return CiliumSubject(selector, namespace)
+    if namespace:
+        return CiliumSubject(in_namespace(spec.get("endpointSelector"), namespace), namespace)
+    return CiliumSubject(SourcedSelector(parse_terms(spec.get("endpointSelector"))))
 
 
 def _peers(
     rule: Mapping[str, Any], direction: Direction, namespace: str, context: CiliumContext, init: bool
 ) -> tuple[Peer, ...] | None:
-    """None: no L3 part; an empty list anywhere: nobody (parserules.go mergeEndpointSelectors)."""
+    """None: no L3 part; ``()``: nobody (parserules.go mergeEndpointSelectors)."""
     prefix = "from" if direction is Direction.INGRESS else "to"
-    fields = L3_FIELDS if direction is Direction.INGRESS else (*L3_FIELDS, *EGRESS_FIELDS)
-    present = {f: rule[prefix + f] for f in fields if isinstance(rule.get(prefix + f), list | tuple)}
+    loose = LOOSE_FIELDS[:1] if direction is Direction.INGRESS else LOOSE_FIELDS
+    present = {f: rule[prefix + f] for f in L3_FIELDS if isinstance(rule.get(prefix + f), list | tuple)}
+    present.update((f, value) for f in loose if (value := as_list(rule.get(prefix + f))))
     if not present:
         return None
     if any(not value for value in present.values()):
@@ -136,7 +135,7 @@ def _read(kind: str, value: Iterable[Any], namespace: str, context: CiliumContex
             case "CIDRSet":
                 yield from _cidr_rule(as_map(item), context)
             case "Services":
-                yield from context.service_peers(as_map(item), namespace)
+                yield from context.service_peers(as_map(item))
             case "FQDNs":
                 yield context.fqdn_peer(as_map(item))
             case "Groups":
@@ -163,7 +162,11 @@ def _clauses(
         return
     for item in map(as_map, port_rules):
         ports = tuple(p for x in as_list(item.get("ports")) for p in port_items(as_map(x)))
-        proxied, rank = proxy_reason(item, context) if action is Action.ALLOW else ("", 0)
+        proxied, rank, only = proxy_reason(item, context) if action is Action.ALLOW else NO_PROXY
+        if proxied and only is not None and any(p.protocol is not only for p in ports):
+            rest = tuple(p for p in ports if p.protocol is not only)
+            yield Clause(ref=ref, action=action, peers=peers, ports=rest, auth=auth)
+            ports = tuple(p for p in ports if p.protocol is only)
         yield Clause(ref=ref, action=action, peers=peers, ports=ports, proxied=proxied, proxy_rank=rank, auth=auth)
     types = tuple(i for x in icmps for f in as_list(as_map(x).get("fields")) if (i := icmp_item(as_map(f))) is not None)
     if icmps:
@@ -172,8 +175,9 @@ def _clauses(
 
 def port_items(item: Mapping[str, Any]) -> tuple[PortItem, ...]:
     """
-    A PortProtocol. No protocol (or ANY) = TCP, UDP and SCTP; port 0 = all; endPort below port = that port only; anything
-    but a plain number is a *named* port, also ``0x50`` (pkg/iana IsSvcName).
+    A PortProtocol. No protocol (or ANY) = TCP, UDP and SCTP; port 0 = all, with an endPort what is up to that; endPort
+    below port = that port only; anything but a plain number is a *named* port, also ``0x50`` (pkg/iana IsSvcName;
+    pkg/policy/portrange.go PortRangeToMaskedPorts).
     """
     name = as_str(item.get("protocol")).upper() or "ANY"
     text = port_text(item.get("port"))
@@ -181,10 +185,10 @@ def port_items(item: Mapping[str, Any]) -> tuple[PortItem, ...]:
     number = port_number(text) if text else 0
     if number is None:
         return tuple(PortItem(p, name=text.lower()) for p in protocols)
-    if number == 0:
-        return tuple(PortItem(p) for p in protocols)
     end = item.get("endPort")
-    last = end if isinstance(end, int) and not isinstance(end, bool) else 0
+    last = min(end, LAST_PORT) if isinstance(end, int) and not isinstance(end, bool) else 0
+    if number == 0 and last <= 0:
+        return tuple(PortItem(p) for p in protocols)
     return tuple(PortItem(p, number, max(number, last), ranged=last != 0) for p in protocols)
 
 
@@ -197,13 +201,18 @@ _ICMP_NAMES = {
 
 
 def icmp_item(field: Mapping[str, Any]) -> PortItem | None:
-    """An ICMP field by number or name; edges are IPv4, so IPv6 fields (another protocol) match none of them."""
+    """
+    An ICMP field by number or name; edges are IPv4, so IPv6 fields (another protocol) match none of them. Type 0 becomes
+    port 0, which the agent takes for every type (pkg/policy/l4.go createL4Filter).
+    """
     if field.get("family") == "IPv6":
         return None
     kind = field.get("type")
     if isinstance(kind, str):
         kind = int(kind) if kind.isascii() and kind.isdigit() else _ICMP_NAMES.get(kind)
-    return PortItem(Protocol.ICMP, kind, kind) if isinstance(kind, int) and not isinstance(kind, bool) else None
+    if not isinstance(kind, int) or isinstance(kind, bool):
+        return None
+    return PortItem(Protocol.ICMP, kind, kind) if kind else PortItem(Protocol.ICMP)
 
 
 #: Listener priorities by parser: the smaller wins where rules disagree (pkg/policy/l4.go defaultPriority).
@@ -215,17 +224,27 @@ _PARSERS = (
 )
 
 
-def proxy_reason(item: Mapping[str, Any], context: CiliumContext) -> tuple[str, int]:
-    """Why the agent redirects what this port rule admits, and the proxy's rank; empty L7 lists are plain L4 rules."""
-    listener, rules = as_map(item.get("listener")), active_rules(item, context.options)
+#: A port rule that is not proxied: reason, rank, the only protocol it is proxied for (None: all).
+NO_PROXY: tuple[str, int, Protocol | None] = ("", 0, None)
+
+
+def proxy_reason(item: Mapping[str, Any], context: CiliumContext) -> tuple[str, int, Protocol | None]:
+    """
+    Why the agent redirects what this port rule admits, the proxy's rank, and the only protocol concerned; empty L7 lists
+    are plain L4 rules, but ``l7proto`` counts by itself (pkg/policy/l4.go createL4Filter).
+    """
+    listener, rules = as_map(item.get("listener")), as_map(item.get("rules"))
     if listener:
         wanted = listener.get("priority")
-        return "an Envoy listener takes the traffic", wanted if isinstance(wanted, int) and wanted else 126
+        return "an Envoy listener takes the traffic", wanted if isinstance(wanted, int) and wanted else 126, None
+    active = active_rules(item, context.options)
+    if context.options.version < (1, 20) and as_str(rules.get("l7proto")):
+        active["l7proto"] = rules["l7proto"]
     for key, text, rank in _PARSERS:
-        if key in rules:
-            return text, rank
+        if key in active:
+            return text, rank, None if key == "dns" else Protocol.TCP
     if as_list(item.get("serverNames")):
-        return "serverNames: Envoy inspects the TLS handshake", 116
+        return "serverNames: Envoy inspects the TLS handshake", 116, None
     if as_map(item.get("terminatingTLS")) or as_map(item.get("originatingTLS")):
-        return "Envoy terminates TLS", 116
-    return "", 0
+        return "Envoy terminates TLS", 116, None
+    return NO_PROXY

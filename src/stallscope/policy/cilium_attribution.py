@@ -35,16 +35,18 @@ class Filter(NamedTuple):
 
     @property
     def has_port(self) -> bool:
-        return bool(self.name) or (self.first, self.last) != (0, LAST_PORT)
+        """Filters of port 0, ranges from 0 included, keep entries that equal the one for any identity."""
+        return bool(self.name) or self.first != 0
 
 
 class Entry(NamedTuple):
-    """A policy-map entry that covers the packet."""
+    """A policy-map entry that covers the packet. `explicit`: it states an authentication mode."""
 
     anyone: bool
     prefix: int
     precedence: tuple[int, int]
     refs: tuple[RuleRef, ...]
+    explicit: bool = False
 
 
 def deciding(
@@ -60,9 +62,20 @@ def deciding(
     if not entries:
         return ()
     best = max(e.precedence for e in entries)
-    winners = [e for e in entries if e.precedence == best]
+    winners = [e for e in entries if _precedence_in_map(e, entries) == best]
     chosen = _broadest(winners) if best[0] == 2 else _longest(winners)
     return tuple(dict.fromkeys(r for e in winners if (e.anyone, e.prefix) == chosen for r in e.refs))
+
+
+def _precedence_in_map(entry: Entry, entries: Sequence[Entry]) -> tuple[int, int]:
+    """
+    An allow that states an authentication mode survives below a redirect of the same identity by taking over its proxy
+    (mapstate.go authPreferredInsert); other allows there are removed.
+    """
+    if not entry.explicit or entry.precedence[0] == 2:
+        return entry.precedence
+    covering = (e.precedence for e in entries if e.anyone is entry.anyone and e.prefix <= entry.prefix)
+    return max((p for p in covering if p[0] < 2), default=entry.precedence)
 
 
 def _longest(entries: Sequence[Entry]) -> tuple[bool, int]:
@@ -93,7 +106,8 @@ def _entries(clauses: Sequence[Clause], peer: View, protocol: Protocol, named: N
             anyone = selector == ANYONE
             elided = not anyone and common is not None and key.has_port and _value(members) == _value(common)
             if not elided:
-                yield Entry(anyone, _prefix(key, port), _precedence(members), tuple(c.ref for c in members))
+                explicit = any(c.auth for c in members)
+                yield Entry(anyone, _prefix(key, port), _precedence(members), tuple(c.ref for c in members), explicit)
 
 
 def _filters(ports: Iterable[PortItem] | None, protocol: Protocol, named: NamedPorts, port: int) -> set[Filter]:
@@ -147,7 +161,7 @@ def _prefix(key: Filter, port: int) -> int:
         return 0
     if key.name:
         return 24
-    if not key.has_port:
+    if (key.first, key.last) == (0, LAST_PORT):
         return 8
     size = 1
     while size <= LAST_PORT:

@@ -25,6 +25,10 @@ from stallscope.policy.view import Address, View
 MANAGED_RESERVED = frozenset({"init", "health", "ingress"})
 
 
+#: Repository.computePolicyEnforcementAndRules asks for the label ``host`` and ``init`` of *any* source (LabelArray.Has).
+_HOST_LABEL = 'a label with the key "host" makes the agent take the endpoint for the host, which has no policy here'
+
+
 def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
     """The engine of one agent configuration."""
 
@@ -40,6 +44,8 @@ def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
             return DirectionVerdict(
                 outcome=Outcome.ALLOWED, direction=direction, reason="policy enforcement is off (enable-policy=never)"
             )
+        if "host" in subject.bare and not options.host_firewall:
+            return DirectionVerdict(outcome=Outcome.ALLOWED, direction=direction, reason=_HOST_LABEL)
         return None
 
     def after(case: Case, verdict: DirectionVerdict, _port: int) -> DirectionVerdict:
@@ -57,6 +63,7 @@ def cilium_engine(options: CiliumOptions, namespaces: Namespaces) -> Engine:
         resolve=resolve,
         attribution=attribution,
         nodes=True,
+        reads=frozenset({"host", "init"}),
         missing="whether both ends share a node (host network)",
     )
 
@@ -107,13 +114,13 @@ def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces
     if endpoint.is_pod:
         keeps = label_filter(options.version, options.labels).keeps
         labels = {k: v for k, v in endpoint.labels if keeps(k)}
-        sourced.update((f"k8s:{k}", v) for k, v in labels.items())
         own, known = namespaces.of(endpoint.namespace)
-        sourced.update((f"k8s:{NAMESPACE_LABELS}.{k}", v) for k, v in own.items())
-        sourced[f"k8s:{NAMESPACE}"] = endpoint.namespace
-        sourced[f"k8s:{CLUSTER}"] = options.cluster
+        derived = {f"{NAMESPACE_LABELS}.{k}": v for k, v in own.items()}
+        derived |= {NAMESPACE: endpoint.namespace, CLUSTER: options.cluster}
         if endpoint.service_account:
-            sourced[f"k8s:{SERVICE_ACCOUNT}"] = endpoint.service_account
+            derived[SERVICE_ACCOUNT] = endpoint.service_account
+        sourced.update((f"k8s:{k}", v) for k, v in labels.items())
+        sourced.update((f"k8s:{k}", v) for k, v in derived.items() if keeps(k))
         address = None
     else:
         reserved, address = _reserved(reserved, address, endpoint, options)
@@ -162,7 +169,8 @@ def _reserved(
     if NODES & reserved:
         return reserved, address if options.cidr_matches_nodes else None
     if address is not None and not reserved & {"init", "health", "ingress", "unmanaged"}:
-        return reserved | {"world", f"world-ipv{address.version}"}, address
+        world = f"world-ipv{address.version}" if options.dual_stack else "world"  # pkg/labels/cidr.go getWorldLabel
+        return reserved | {world}, address
     if not reserved and endpoint.ip == "" and not endpoint.raw_labels:
         return frozenset({"world"}), None
     return reserved, address
@@ -180,11 +188,11 @@ def _after(case: Case, verdict: DirectionVerdict, options: CiliumOptions) -> Dir
     subject = case.subject
     silent = verdict.outcome is Outcome.ALLOWED and not verdict.rules
     isolated = any(s.block.isolates for s in case.selected)
-    if silent and not isolated and (options.enforcement == "always" or "init" in subject.reserved):
+    if silent and not isolated and (options.enforcement == "always" or "init" in subject.bare):
         reason = (
             "enable-policy=always denies what no rule admits"
             if options.enforcement == "always"
-            else "the endpoint is initialising"
+            else 'the endpoint is initialising (or carries a label with the key "init")'
         )
         verdict = DirectionVerdict(outcome=Outcome.DENIED, direction=case.direction, reason=reason)
     if _from_host(case):

@@ -12,7 +12,7 @@ from typing import Any
 from stallscope.model.source import as_list
 from stallscope.model.traffic import Direction
 from stallscope.policy.cilium_context import CiliumContext
-from stallscope.policy.cilium_selectors import SourcedSelector, Term, parse_terms
+from stallscope.policy.cilium_selectors import SourcedSelector, Term, in_namespace, parse_terms
 from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS
 from stallscope.policy.ir import Peer
 from stallscope.policy.netpol import NetpolReading, pods_and_addresses
@@ -31,8 +31,7 @@ def cilium_reading(context: CiliumContext) -> NetpolReading:
         return None if terms is None else SelectorPeer(in_cluster(SourcedSelector(terms), context.peer_cluster))
 
     def subject(selector: Any, namespace: str) -> CiliumSubject:
-        terms = parse_terms(selector, source="k8s")
-        return CiliumSubject(SourcedSelector(terms).plus("k8s", NAMESPACE, "In", namespace), namespace)
+        return CiliumSubject(in_namespace(selector, namespace, source="k8s"), namespace)
 
     return NetpolReading(peer, subject, tier=context.normal_tier, types=directions)
 
@@ -50,12 +49,10 @@ def directions(spec: Mapping[str, Any]) -> frozenset[Direction]:
 
 def _terms(item: Mapping[str, Any], namespace: str) -> tuple[Term, ...] | None:
     pods, namespaces = item.get("podSelector"), item.get("namespaceSelector")
-    own = parse_terms(pods, source="k8s")
     if isinstance(namespaces, Mapping):
-        chosen = namespace_terms(namespaces)
-        return (*chosen, *own)
+        return (*namespace_terms(namespaces), *parse_terms(pods, source="k8s"))
     if isinstance(pods, Mapping):
-        return SourcedSelector(own).plus("k8s", NAMESPACE, "In", namespace).terms
+        return in_namespace(pods, namespace, source="k8s").terms
     return None
 
 

@@ -2,18 +2,21 @@
 What the Cilium agent refuses although the API server took it: such an object is absent, and so is the isolation it meant.
 
 The checks and their order are those of cilium/cilium pkg/policy/api/rule_validation.go (Rule.Validate) and
-pkg/k8s/apis/cilium.io/v2/cnp_types.go (Parse), 1.19; reference/policy.md §1.3. L7 regular expressions are not compiled here.
+pkg/k8s/apis/cilium.io/v2/cnp_types.go (Parse), 1.19; reference/policy.md §1.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_interface
 from typing import Any
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location, Route, as_list, as_map, as_str
+from stallscope.policy.cilium_reject_l7 import fqdn_error
 from stallscope.policy.cilium_reject_ports import l7_members, port_problems
-from stallscope.policy.cilium_selectors import selector_error
+from stallscope.policy.cilium_reject_selectors import selector_error
+from stallscope.policy.go_netip import address_error, prefix_error, quoted
 from stallscope.policy.options import CiliumOptions
 from stallscope.policy.peers import ENTITIES, parse_network
 
@@ -31,13 +34,15 @@ def rejection(policy: KubeObject, options: CiliumOptions) -> tuple[str, Location
     """Why the agent drops this object (all its specs), and the place; None when it accepts it."""
     stated = _stated(policy)
     single, several = policy.get("spec"), as_list(policy.get("specs"))
-    if not isinstance(single, Mapping) and not several:
+    if not isinstance(single, Mapping) and not isinstance(policy.get("specs"), list):
         return f"Invalid {policy.kind} spec(s): empty policy", policy.at("metadata")
     rules: list[tuple[str, Route, Any]] = [("spec", ("spec",), single)] if isinstance(single, Mapping) else []
     rules += [("specs", ("specs", i), item) for i, item in enumerate(several)]
     for word, route, body in rules:
-        for message, below in _rule(as_map(body), policy.kind, options):
+        for message, below in _rule(as_map(body), options):
             return f"Invalid {policy.kind} {word}: {message}", policy.at(*route, *below)
+        if policy.kind == "CiliumNetworkPolicy" and isinstance(as_map(body).get("nodeSelector"), Mapping):
+            return f"Invalid {policy.kind} spec: rule cannot have NodeSelector", policy.at(*route, "nodeSelector")
     return stated
 
 
@@ -51,7 +56,7 @@ def _stated(policy: KubeObject) -> tuple[str, Location] | None:
     return None
 
 
-def _rule(rule: Mapping[str, Any], kind: str, options: CiliumOptions) -> Iterator[Problem]:
+def _rule(rule: Mapping[str, Any], options: CiliumOptions) -> Iterator[Problem]:
     if not any(as_list(rule.get(s)) for s in _SECTIONS):
         yield "rule must have at least one of Ingress, IngressDeny, Egress, EgressDeny", ()
     pods, nodes = rule.get("endpointSelector"), rule.get("nodeSelector")
@@ -67,14 +72,12 @@ def _rule(rule: Mapping[str, Any], kind: str, options: CiliumOptions) -> Iterato
         for index, item in enumerate(as_list(rule.get(section))):
             for message, below in _item(as_map(item), section, host, options):
                 yield message, (section, index, *below)
-    if kind == "CiliumNetworkPolicy" and host:
-        yield "rule cannot have NodeSelector", ("nodeSelector",)
 
 
 def _item(item: Mapping[str, Any], section: str, host: bool, options: CiliumOptions) -> Iterator[Problem]:
     ingress, deny = section.startswith("ingress"), section.endswith("Deny")
     fields = _INGRESS if ingress else _EGRESS[:-1] if deny else _EGRESS
-    present = [f for f in fields if _count(item, f)]
+    present = [f for f in fields if as_list(item.get(f))]
     if len(present) > 1:
         yield f"combining {_go(present[0])} and {_go(present[1])} is not supported yet", (present[1],)
     yield from _peers(item, "from" if ingress else "to", options)
@@ -92,15 +95,8 @@ def _item(item: Mapping[str, Any], section: str, host: bool, options: CiliumOpti
         for message, below in _icmp(as_map(rule)):
             yield message, ("icmps", index, *below)
     for index, name in enumerate(as_list(item.get("toFQDNs"))):
-        if problem := _fqdn(as_map(name)):
+        if problem := fqdn_error(as_map(name)):
             yield problem, ("toFQDNs", index)
-
-
-def _count(item: Mapping[str, Any], field: str) -> int:
-    value = item.get(field)
-    if field == "toServices" or not field.endswith(("CIDRSet", "Endpoints")):
-        return len(as_list(value))
-    return sum(1 for v in as_list(value) if not as_map(v).get("generated"))
 
 
 def _go(field: str) -> str:
@@ -112,13 +108,13 @@ def _peers(item: Mapping[str, Any], prefix: str, options: CiliumOptions) -> Iter
     requires = prefix + "Requires"
     if as_list(item.get(requires)) and options.version >= (1, 19):
         yield f"{requires} was removed in Cilium 1.19: the API server refuses it", (requires,)
-    for message, route in _peer_values(item, prefix):
+    for message, route in _peer_values(item, prefix, options):
         yield message + (f"\n{NODES_FLAG}" if nodes_off else ""), route
     if nodes_off:
         yield NODES_FLAG, (prefix + "Nodes",)
 
 
-def _peer_values(item: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
+def _peer_values(item: Mapping[str, Any], prefix: str, options: CiliumOptions) -> Iterator[Problem]:
     for field in (prefix + "Endpoints", prefix + "Nodes"):
         for index, value in enumerate(as_list(item.get(field))):
             if problem := selector_error(value):
@@ -127,16 +123,16 @@ def _peer_values(item: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
         if not as_str(value):
             yield "IP must be specified", (prefix + "CIDR", index)
         elif parse_network(value, bare_address=True) is None:
-            yield f'unable to parse CIDR: ParseAddr("{value}"): unable to parse IP', (prefix + "CIDR", index)
+            yield f"unable to parse CIDR: {address_error(as_str(value))}", (prefix + "CIDR", index)
     for index, value in enumerate(as_list(item.get(prefix + "CIDRSet"))):
-        if problem := _cidr_rule(as_map(value)):
+        if problem := _cidr_rule(as_map(value), options):
             yield problem, (prefix + "CIDRSet", index)
     for index, value in enumerate(as_list(item.get(prefix + "Entities"))):
         if as_str(value) not in ENTITIES:
             yield f"unsupported entity: {value}", (prefix + "Entities", index)
 
 
-def _cidr_rule(rule: Mapping[str, Any]) -> str:
+def _cidr_rule(rule: Mapping[str, Any], options: CiliumOptions) -> str:
     cidr, group = as_str(rule.get("cidr")), as_str(rule.get("cidrGroupRef"))
     selector = rule.get("cidrGroupSelector")
     count = bool(cidr) + bool(group) + isinstance(selector, Mapping)
@@ -150,13 +146,13 @@ def _cidr_rule(rule: Mapping[str, Any]) -> str:
         return ""
     network = parse_network(cidr)
     if network is None:
-        reason = "no '/'" if "/" not in cidr else "invalid prefix"
-        return f'unable to parse CIDRRule "{cidr}": netip.ParsePrefix("{cidr}"): {reason}'
-    for item in as_list(rule.get("except")):
+        return f"unable to parse CIDRRule {quoted(cidr)}: {prefix_error(cidr)}"
+    for item in map(as_str, as_list(rule.get("except"))):
         inner = parse_network(item)
         if inner is None:
-            return f'netip.ParsePrefix("{item}"): invalid prefix'
-        if inner.version != network.version or inner.prefixlen < network.prefixlen or inner.network_address not in network:
+            return prefix_error(item)
+        wider = inner.prefixlen < network.prefixlen and options.version >= (1, 20)
+        if inner.version != network.version or wider or ip_interface(item).ip not in network:
             return f"allow CIDR prefix {cidr} does not contain exclude CIDR prefix {item}"
     return ""
 
@@ -184,12 +180,3 @@ def _icmp(rule: Mapping[str, Any]) -> Iterator[Problem]:
         family = as_str(field.get("family"))
         if family not in ("", "IPv4", "IPv6"):
             yield f"wrong family: {family}", ("fields", index)
-
-
-def _fqdn(item: Mapping[str, Any]) -> str:
-    name, pattern = as_str(item.get("matchName")), as_str(item.get("matchPattern"))
-    if name and pattern:
-        return "only one of MatchName or MatchPattern is allowed in an FQDNSelector"
-    if name and not all(c.isascii() and (c.isalnum() or c in ".-_") for c in name):
-        return f'Invalid characters in MatchName: "{name}". Only 0-9, a-z, A-Z and . and - characters are allowed'
-    return ""

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stallscope.model.source import Route, as_list, as_map, as_str
+from stallscope.policy.cilium_reject_l7 import rule_problems
 from stallscope.policy.options import CiliumOptions
 
 MAX_PORTS = 40
-PROTOCOLS = frozenset({"TCP", "UDP", "SCTP", "ICMP", "ICMPV6", "VRRP", "IGMP", "GRE", "IPIP", "IPV6", "ESP", "AH", "ANY"})
-PORTLESS = frozenset({"VRRP", "IGMP", "GRE", "IPIP", "IPV6", "ESP", "AH"})
+PORTLESS = frozenset({"VRRP", "IGMP"})
+TUNNELS = frozenset({"GRE", "IPIP", "IPV6", "ESP", "AH"})  # from 1.20
+PROTOCOLS = frozenset({"TCP", "UDP", "SCTP", "ICMP", "ICMPV6", "ANY"}) | PORTLESS
 
 #: An IANA service name: 1 to 15 letters, digits and single hyphens, at least one letter (pkg/iana/svcname.go).
 _SERVICE_NAME = re.compile(r"(?=.{1,15}\Z)(?=.*[A-Za-z])[A-Za-z0-9](?:-?[A-Za-z0-9])*\Z")
@@ -39,18 +41,15 @@ def port_text(value: Any) -> str:
 
 
 def active_rules(rule: Mapping[str, Any], options: CiliumOptions) -> dict[str, Any]:
-    """The L7 lists of a port rule that this release knows, without empty ones (L7Rules.IsEmpty)."""
+    """The L7 lists of a port rule that this release knows, without empty ones (L7Rules.IsEmpty; a bare l7proto is none)."""
     rules = as_map(rule.get("rules"))
-    names = ("http", "dns") if options.version >= (1, 20) else ("http", "kafka", "dns")
-    found: dict[str, Any] = {n: as_list(rules.get(n)) for n in names if as_list(rules.get(n))}
-    if options.version < (1, 20) and as_str(rules.get("l7proto")):
-        found["l7proto"] = rules["l7proto"]
-    return found
+    names = ("http", "dns") if options.version >= (1, 20) else ("http", "kafka", "dns", "l7")
+    return {n: as_list(rules.get(n)) for n in names if as_list(rules.get(n))}
 
 
 def l7_members(item: Mapping[str, Any], options: CiliumOptions) -> frozenset[str] | None:
     """The L7 protocols a rule item uses, by the agent's names; None without any L7 rule."""
-    names = {"http": "HTTP", "dns": "DNS", "kafka": "Kafka", "l7proto": "L7"}
+    names = {"http": "HTTP", "dns": "DNS", "kafka": "Kafka", "l7": "L7"}
     found = [active_rules(as_map(p), options) for p in as_list(item.get("toPorts"))]
     if not any(found):
         return None
@@ -78,14 +77,18 @@ def port_problems(
         for problem in _port(port, "dns" in rules, options):
             yield problem, ("ports", index)
         zero = zero or port_number(port_text(port.get("port"))) == 0
-        protocol = as_str(port.get("protocol")).upper() or "ANY"
+        protocol = as_str(port.get("protocol"))
+        if options.version < (1, 20):  # from 1.20 the check comes before the spelling is put right
+            protocol = protocol.upper() or "ANY"
         if rules and "dns" not in rules and protocol != "TCP":
             yield f"L7 rules can only apply to TCP (not {protocol}) except for DNS rules", ("ports", index)
     if not deny:
-        yield from _proxies(rule, rules, ingress, zero)
+        yield from _proxies(rule, rules, ingress, zero, options)
 
 
-def _proxies(rule: Mapping[str, Any], rules: Mapping[str, Any], ingress: bool, zero: bool) -> Iterator[tuple[str, Route]]:
+def _proxies(
+    rule: Mapping[str, Any], rules: Mapping[str, Any], ingress: bool, zero: bool, options: CiliumOptions
+) -> Iterator[tuple[str, Route]]:
     listener = as_map(rule.get("listener"))
     if listener and ingress:
         yield f"Listener is not allowed on ingress ({listener.get('name', '')})", ("listener",)
@@ -98,6 +101,11 @@ def _proxies(rule: Mapping[str, Any], rules: Mapping[str, Any], ingress: bool, z
     if "dns" in rules and not as_list(rule.get("ports")):
         yield "port 53 must be specified for DNS rules", ("rules", "dns")
     given = as_map(rule.get("rules"))
+    yield from rule_problems(rules)
+    if options.version >= (1, 20):
+        if isinstance(given.get("http"), list) and isinstance(given.get("dns"), list):
+            yield "multiple L7 protocol rule types specified in single rule", ("rules",)
+        return
     if isinstance(given.get("l7"), list) and not as_str(given.get("l7proto")):
         yield "'l7' may only be specified when a 'l7proto' is also specified", ("rules", "l7")
     if sum(isinstance(given.get(n), list) for n in ("http", "kafka", "dns")) + bool(as_str(given.get("l7proto"))) > 1:
@@ -111,7 +119,7 @@ def _port(port: Mapping[str, Any], dns: bool, options: CiliumOptions) -> Iterato
         if not options.extended_protocols:
             yield "port must be specified"
     elif not is_service_name(text):
-        if text != "0" and protocol in PORTLESS:
+        if text != "0" and protocol in (PORTLESS | TUNNELS if options.version >= (1, 20) else PORTLESS):
             yield "port must be empty or 0"
         number = port_number(text)
         if number is None:
@@ -120,5 +128,5 @@ def _port(port: Mapping[str, Any], dns: bool, options: CiliumOptions) -> Iterato
         end = port.get("endPort")
         if dns and isinstance(end, int) and number is not None and end > number:
             yield "DNS rules do not support port ranges"
-    if protocol not in PROTOCOLS:
-        yield f'invalid protocol "{as_str(port.get("protocol"))}", must be {{ tcp | udp | sctp | icmp | icmpv6 | any }}'
+    if protocol not in PROTOCOLS and not (protocol in TUNNELS and options.version >= (1, 20)):
+        yield f'invalid protocol "{protocol}", must be {{ tcp | udp | sctp | icmp | icmpv6 | any }}'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from stallscope.model.labels import LABEL_OPERATORS, Requirement
+from stallscope.model.labels import Requirement
 from stallscope.model.source import as_list, as_map
 from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS
 from stallscope.policy.ir import Match
@@ -99,18 +99,17 @@ class SourcedSelector(NamedTuple):
     def plus(self, source: str, key: str, operator: str, *values: str) -> SourcedSelector:
         return SourcedSelector((*self.terms, term(source, key, operator, values)))
 
-    def without(self, key: str) -> SourcedSelector:
-        return SourcedSelector(tuple(t for t in self.terms if t.need.key != key))
-
     def __str__(self) -> str:
         return ", ".join(map(str, self.terms)) or "everything"
 
 
 def split_key(key: str, default: str = ANY) -> tuple[str, str]:
-    """``k8s:app`` -> (``k8s``, ``app``); ``$x`` is short for ``reserved:x`` (pkg/labels parseSource)."""
+    """``k8s:app`` -> (``k8s``, ``app``); ``$x`` and ``reserved.x`` are ``reserved:x`` (pkg/labels parseSource)."""
     if key.startswith("$"):
         return "reserved", key[1:]
     source, colon, rest = key.partition(":")
+    if not colon and key.startswith("reserved."):
+        return "reserved", key[9:]
     return (source or default, rest) if colon else (default, key)
 
 
@@ -123,29 +122,30 @@ def parse_terms(value: Any, *, source: str = "", key_prefix: str = "") -> tuple[
     return tuple(_terms(body, source, key_prefix))
 
 
+def in_namespace(value: Any, namespace: str, *, source: str = "") -> SourcedSelector:
+    """
+    A selector confined to `namespace`: the agent writes that label over whatever ``matchLabels`` says of it, while
+    ``matchExpressions`` on the same key stay (EndpointSelector.AddMatch; parsePodSelector for NetworkPolicy).
+    """
+    body = as_map(value)
+    kept = {k: v for k, v in as_map(body.get("matchLabels")).items() if _owner(k, source) != ("k8s", NAMESPACE)}
+    terms = parse_terms({**body, "matchLabels": kept}, source=source)
+    return SourcedSelector(terms).plus("k8s", NAMESPACE, "In", namespace)
+
+
+def _owner(key: Any, source: str) -> tuple[str, str]:
+    return (source, str(key)) if source else split_key(str(key))
+
+
 def _terms(body: Mapping[str, Any], source: str, key_prefix: str) -> Iterable[Term]:
     for key, wanted in as_map(body.get("matchLabels")).items():
-        owner, bare = (source, str(key)) if source else split_key(str(key))
+        owner, bare = _owner(key, source)
         yield term(owner, key_prefix + bare, "In", (str(wanted),))
     for item in as_list(body.get("matchExpressions")):
         entry = as_map(item)
         values = tuple(str(v) for v in as_list(entry.get("values")))
-        owner, bare = (source, str(entry.get("key", ""))) if source else split_key(str(entry.get("key", "")))
+        owner, bare = _owner(entry.get("key", ""), source)
         yield term(owner, key_prefix + bare, str(entry.get("operator", "")), values)
-
-
-def selector_error(value: Any) -> str:
-    """Why the agent refuses this LabelSelector (apimachinery ValidateLabelSelector), or the empty string."""
-    for item in as_list(as_map(value).get("matchExpressions")):
-        entry = as_map(item)
-        operator, values = str(entry.get("operator", "")), as_list(entry.get("values"))
-        if operator not in LABEL_OPERATORS:
-            return f'operator: Invalid value: "{operator}": not a valid selector operator'
-        if operator in ("In", "NotIn") and not values:
-            return "values: Required value: must be specified when `operator` is 'In' or 'NotIn'"
-        if operator in ("Exists", "DoesNotExist") and values:
-            return "values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-    return ""
 
 
 def peer_selector(value: Any, *, namespace: str, cluster: str, init: bool = False) -> SourcedSelector:
@@ -161,7 +161,7 @@ def peer_selector(value: Any, *, namespace: str, cluster: str, init: bool = Fals
     if not selector.names(NAMESPACE):
         if not namespace:
             result = result if init else result.plus("k8s", NAMESPACE, "Exists")
-        elif not selector.names_prefix(NAMESPACE_LABELS):
+        elif not selector.names_prefix(_META):
             result = result.plus("k8s", NAMESPACE, "In", namespace)
     if cluster and not selector.names(CLUSTER):
         result = result.plus("k8s", CLUSTER, "In", cluster)

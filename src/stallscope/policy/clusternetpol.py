@@ -86,7 +86,10 @@ def cilium_reading(context: CiliumContext) -> TierReading:
 
 
 def _domain(name: str) -> dict[str, str]:
-    return {"matchPattern": name} if name.startswith("*") else {"matchName": name}
+    """A leading ``*`` covers several labels here, so the agent doubles it (kcnpParseFQDNSelectors)."""
+    if not name.startswith("*"):
+        return {"matchName": name}
+    return {"matchPattern": name if name.startswith("**") else f"*{name}"}
 
 
 def _pod_terms(pods: Mapping[str, Any]) -> tuple[Any, ...]:

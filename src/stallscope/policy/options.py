@@ -12,8 +12,8 @@ NEWEST_CILIUM = (1, 19, 4)
 class CiliumOptions(NamedTuple):
     """
     Field = flag: `enforcement` ``enable-policy``; `localhost` ``allow-localhost`` (auto = always on Kubernetes);
-    `local_cluster_peers` ``policy-default-local-cluster``; `fqdn_cache` is ours (``fqdn-cache``): what the DNS proxy has
-    seen, None = not known.
+    `local_cluster_peers` ``policy-default-local-cluster``; `dual_stack` ``enable-ipv4`` and ``enable-ipv6`` (off by
+    default in the chart); `fqdn_cache` is ours (``fqdn-cache``): what the DNS proxy has seen, None = not known.
     """
 
     version: tuple[int, ...] = NEWEST_CILIUM
@@ -28,6 +28,7 @@ class CiliumOptions(NamedTuple):
     local_cluster_peers: bool = True
     cluster_network_policy: bool = False
     cidr_matches_nodes: bool = False
+    dual_stack: bool = False
     cluster: str = "default"
     labels: str = ""
     fqdn_cache: tuple[tuple[str, str], ...] | None = None
@@ -59,7 +60,8 @@ def cilium_options(version: tuple[int, ...], options: Mapping[str, str]) -> Cili
         non_default_deny=_flag(options, "enable-non-default-deny-policies", True),
         local_cluster_peers=_flag(options, "policy-default-local-cluster", release >= (1, 19)),
         cluster_network_policy=_flag(options, "enable-k8s-cluster-network-policy", False) and release >= (1, 20),
-        cidr_matches_nodes="nodes" in options.get("policy-cidr-match-mode", "").split(),
+        cidr_matches_nodes="nodes" in options.get("policy-cidr-match-mode", "").replace(",", " ").split(),
+        dual_stack=_flag(options, "enable-ipv4", True) and _flag(options, "enable-ipv6", False),
         cluster=options.get("cluster-name", "default"),
         labels=options.get("labels", ""),
         fqdn_cache=None if cache is None else tuple(_pairs(cache)),

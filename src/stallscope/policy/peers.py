@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
 from typing import Any
 
 from stallscope.model.labels import Requirement, Selector
 from stallscope.policy.cilium_selectors import SourcedSelector
+from stallscope.policy.go_netip import parse_prefix
 from stallscope.policy.identity import CLUSTER, NAMESPACE
 from stallscope.policy.ir import Match
 from stallscope.policy.relevance import ADDRESS
@@ -24,12 +25,7 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 def parse_network(value: Any, *, bare_address: bool = False) -> Network | None:
     """A CIDR (host bits allowed, as in netip.ParsePrefix). Without ``/len`` only when `bare_address`; else None."""
-    if not isinstance(value, str) or ("/" not in value and not bare_address):
-        return None
-    try:
-        return ip_network(value.strip(), strict=False)
-    except ValueError:
-        return None
+    return parse_prefix(value, bare_address=bare_address) if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)

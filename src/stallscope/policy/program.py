@@ -29,7 +29,7 @@ class Engine(NamedTuple):
     is a node to its peer), with several possibilities when a fact is missing. `exempt` answers a direction before any
     rule is asked (mode ``never``, an unmanaged end). `after` may soften the decision (Cilium's allow-localhost).
     `attribution` picks the rules to name. `pods_by_address`: it may match pods by address. `nodes`: whether two ends share
-    a node matters; `missing` says so when nobody knows.
+    a node matters; `missing` says so when nobody knows. `reads`: label keys that matter whatever the policies say.
     """
 
     view: Callable[[Endpoint], View]
@@ -40,6 +40,7 @@ class Engine(NamedTuple):
     pods_by_address: bool = False
     nodes: bool = False
     missing: str = ""
+    reads: frozenset[str] = frozenset()
 
 
 class Program:
@@ -63,7 +64,9 @@ class Program:
         self.tiers = tuple(tiers)
         self.engine = engine
         self._index: dict[object, list[Block]] = {}
-        self.relevance = relevance(self.blocks, pods_by_address=engine.pods_by_address, nodes=engine.nodes)
+        self.relevance = relevance(
+            self.blocks, pods_by_address=engine.pods_by_address, nodes=engine.nodes, always=engine.reads
+        )
         self._views: dict[Key, View] = {}
         self._selected: dict[tuple[Direction, Key], Selection] = {}
         self._cases: dict[object, Case] = {}

@@ -44,9 +44,11 @@ class Relevance(NamedTuple):
         )
 
 
-def relevance(blocks: Iterable[Block], *, pods_by_address: bool, nodes: bool) -> Relevance:
-    """What `blocks` read. `pods_by_address`: the engine may match a pod by its address."""
-    keys: set[str] = set()
+def relevance(
+    blocks: Iterable[Block], *, pods_by_address: bool, nodes: bool, always: frozenset[str] = frozenset()
+) -> Relevance:
+    """What `blocks` read. `pods_by_address`: the engine may match a pod by its address. `always`: keys it reads itself."""
+    keys: set[str] = set(always)
     names: set[str] = set()
     seen: set[int] = set()
     for block in blocks:

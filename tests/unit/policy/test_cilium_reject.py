@@ -42,7 +42,8 @@ PORTS = '  ingress: [{toPorts: [{ports: [{port: "80", protocol: TCP}]%s}]}]'
         ),
         (PORTS % ", listener: {name: l}", "Listener is not allowed on ingress (l)"),
         (PORTS % ", rules: {http: [{}], kafka: [{}]}", "multiple L7 protocol rule types specified in single rule"),
-        (PORTS % ", rules: {l7: [{}]}", None),
+        (PORTS % ", rules: {l7: [{}]}", "'l7' may only be specified when a 'l7proto' is also specified"),
+        (PORTS % ", rules: {http: [], l7: []}", None),
         (
             '  ingress: [{toPorts: [{ports: [{port: "0", protocol: TCP}], rules: {http: [{}]}}]}]',
             "L7 rules can not be used when a port is 0",
