@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import as_str_map
-from stallscope.model.workload import TrainingJob
+from stallscope.model.workload import Pod, TrainingJob
 from stallscope.placement.settings import Owner, Settings
 
 
@@ -24,7 +25,27 @@ class Surroundings:
         if job.source.kind == "StatefulSet":
             selector = as_str_map(job.source.get("spec", "selector", "matchLabels"))
             own.append(Owner(namespace=job.namespace, selector=selector))
-        return replace(self.settings, owners=(*own, *(s for s in self.services if s.namespace == job.namespace)))
+        own += (s for s in self.services if s.namespace == job.namespace)
+        return replace(self.settings, owners=_sharing(own, job.pods))
+
+
+def _sharing(owners: Sequence[Owner], pods: Sequence[Pod]) -> tuple[Owner, ...]:
+    """
+    Those that select two pods of the job or more. A pod that is spread against itself alone (the Training Operator makes a
+    Service a replica) prefers no node to another, and 1,024 such selectors would make 1,024 pods of one role all different.
+    """
+    holders: dict[tuple[str, str], list[Pod]] = {}
+    for pod in pods:
+        for pair in pod.labels.items():
+            holders.setdefault(pair, []).append(pod)
+    return tuple(o for o in owners if len(_selected(o, holders)) > 1)
+
+
+def _selected(owner: Owner, holders: Mapping[tuple[str, str], Sequence[Pod]]) -> list[Pod]:
+    """The first two pods that `owner` selects; `holders` are the pods that have a label."""
+    wanted = owner.selector.items()
+    fewest: Sequence[Pod] = min((holders.get(pair, ()) for pair in wanted), key=len, default=())
+    return list(islice((p for p in fewest if wanted <= p.labels.items()), 2))
 
 
 def surroundings(objects: Sequence[KubeObject]) -> Surroundings:
