@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stallscope.model.quantity import parse_quantity
-from stallscope.model.source import as_list, as_map, dig
+from stallscope.model.source import as_list, as_map, as_str, dig
 
 Amounts = dict[str, Fraction]
 
@@ -44,12 +44,19 @@ def is_counted(resource: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _text_amount(value: str) -> Fraction | None:
-    return parse_quantity(value)
+    return _stored(parse_quantity(value))
+
+
+def _stored(amount: Fraction | None) -> Fraction | None:
+    """The API server rounds every amount up to thousandths before anybody adds them (SetDefaults_ResourceList)."""
+    if amount is None or 1000 % amount.denominator == 0:
+        return amount
+    return Fraction(-(-amount.numerator * 1000 // amount.denominator), 1000)
 
 
 def amount_of(value: Any) -> Fraction | None:
-    """`parse_quantity` with a memory: manifests repeat the same few texts thousands of times."""
-    return _text_amount(value) if isinstance(value, str) else parse_quantity(value)
+    """`parse_quantity` as stored, with a memory: manifests repeat the same few texts thousands of times."""
+    return _text_amount(value) if isinstance(value, str) else _stored(parse_quantity(value))
 
 
 def _listed(value: Any, bad: set[str]) -> Amounts:
@@ -63,12 +70,45 @@ def _listed(value: Any, bad: set[str]) -> Amounts:
     return amounts
 
 
-def _container(container: Any, bad: set[str]) -> Amounts:
+def _container(container: Any, bad: set[str], resizing: Mapping[str, Resizing] | None = None) -> Amounts:
     """Requests of one container; a limit without a request is the request (SetDefaults_Pod)."""
     resources = as_map(as_map(container).get("resources"))
     requests = _listed(resources.get("requests"), bad)
     limits = _listed(resources.get("limits"), bad) if resources.get("limits") else {}
-    return {**limits, **requests}
+    own = {**limits, **requests}
+    found = resizing.get(as_str(as_map(container).get("name"))) if resizing else None
+    return own if found is None else found.in_force(own)
+
+
+class Resizing(NamedTuple):
+    """What a running container, or pod, has been given so far, and whether its node will never grant what it asks for."""
+
+    given: Amounts
+    infeasible: bool
+
+    def in_force(self, wanted: Amounts) -> Amounts:
+        """The largest of what is asked for and what is given; the latter alone when the resize cannot be granted."""
+        total = dict(self.given)
+        if not self.infeasible:
+            _raise_to(total, wanted)
+        return total
+
+
+def resizings(status: Mapping[str, Any]) -> dict[str, Resizing]:
+    """
+    By container name, for a bound pod: resources a resize in place has not taken away yet still hold their room (KEP-1287;
+    component-helpers resource determineEffectiveRequests). The key "" is the pod itself (pod-level resources, 1.36).
+    """
+    pending = [c for c in map(as_map, as_list(status.get("conditions"))) if c.get("type") == "PodResizePending"]
+    infeasible = bool(pending) and pending[0].get("reason") == "Infeasible"
+    found = {}
+    for item in (status, *as_list(status.get("containerStatuses")), *as_list(status.get("initContainerStatuses"))):
+        body = as_map(item)
+        if isinstance(body.get("resources"), Mapping):
+            given = _listed(dig(body, "resources", "requests"), set())
+            _raise_to(given, _listed(body.get("allocatedResources"), set()))
+            found["" if item is status else as_str(body.get("name"))] = Resizing(given, infeasible)
+    return found
 
 
 def _add(into: Amounts, more: Mapping[str, Fraction]) -> None:
@@ -106,16 +146,21 @@ def _pod_level_supported(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _pod_level(spec: Mapping[str, Any], total: Amounts, bad: set[str]) -> None:
-    """Pod-level resources replace the containers' sum (KEP-2837); limits alone become requests where nobody asks."""
+def _pod_level(spec: Mapping[str, Any], total: Amounts, bad: set[str], live: Resizing | None = None) -> Amounts:
+    """
+    Pod-level requests, which replace what the containers ask for, `total` (KEP-2837). Where there are pod-level limits,
+    what is missing is taken from the containers, else from the limits (v1 defaults.go defaultPodRequests).
+    """
     resources = as_map(spec.get("resources"))
     if not resources:
-        return
-    requests = _listed(resources.get("requests"), bad)
-    for name, amount in _listed(resources.get("limits"), bad).items():
-        if name not in requests and (name not in total or name.startswith("hugepages-")):
-            requests[name] = amount
-    total.update({name: amount for name, amount in requests.items() if _pod_level_supported(name)})
+        return {}
+    requests, limits = _listed(resources.get("requests"), bad), _listed(resources.get("limits"), bad)
+    asked = {name: total[name] for name in (CPU, MEMORY) if limits and name in total}
+    requests = {n: a for n, a in {**limits, **asked, **requests}.items() if _pod_level_supported(n)}
+    if live is None:
+        return requests
+    given = live.in_force(requests)
+    return {name: given.get(name, Fraction(0)) for name in requests}
 
 
 #: util.GetNonzeroRequests: what the *scores* assume for a container that asks for nothing (100 mCPU, 200 MB).
@@ -135,19 +180,33 @@ class Asked(NamedTuple):
     unreadable: tuple[str, ...] = ()
 
 
-def asked_by(spec: Mapping[str, Any]) -> Asked:
-    """The resources of a pod spec."""
+def asked_by(spec: Mapping[str, Any], status: Mapping[str, Any] | None = None) -> Asked:
+    """The resources of a pod spec; with `status`, those a bound pod holds while it is resized in place."""
     bad: set[str] = set()
-    containers = [_container(c, bad) for c in as_list(spec.get("containers"))]
-    starting = [(_stays(c), _container(c, bad)) for c in as_list(spec.get("initContainers"))]
+    live = resizings(status) if status else {}
+    containers, starting = _containers(spec, bad, live)
     total = _containers_total(containers, starting)
-    _pod_level(spec, total, bad)
-    if spec.get("overhead"):
-        _add(total, _listed(spec.get("overhead"), bad))
+    asked = _containers_total(*_containers(spec, bad, {})) if live and spec.get("resources") else total
+    fixed = _pod_level(spec, asked, bad, live.get(""))
+    overhead = _listed(spec.get("overhead"), bad) if spec.get("overhead") else {}
+    silent = any(r not in own for own in (*containers, *(o for _, o in starting)) for r in (CPU, MEMORY))
+    scored = _containers_total(map(_assumed, containers), ((s, _assumed(o)) for s, o in starting)) if silent else dict(total)
+    for amounts in (total, scored):
+        amounts.update(fixed)
+        _add(amounts, overhead)
     counted = {name: whole(name, amount) for name, amount in total.items() if amount and is_counted(name)}
     counted.pop(PODS, None)
-    running = [*containers, *(own for stays, own in starting if stays)]
-    return Asked(counted, _assumed(running), tuple(sorted(bad)))
+    scoring = (whole(CPU, scored.get(CPU, Fraction(0))), whole(MEMORY, scored.get(MEMORY, Fraction(0))))
+    return Asked(counted, scoring, tuple(sorted(bad)))
+
+
+def _containers(
+    spec: Mapping[str, Any], bad: set[str], live: Mapping[str, Resizing]
+) -> tuple[list[Amounts], list[tuple[bool, Amounts]]]:
+    """What each container asks for, and each init container, with whether it is a sidecar."""
+    main = [_container(c, bad, live) for c in as_list(spec.get("containers"))]
+    first = [(_stays(c), _container(c, bad, live if _stays(c) else None)) for c in as_list(spec.get("initContainers"))]
+    return main, first
 
 
 def _stays(container: Any) -> bool:
@@ -155,12 +214,9 @@ def _stays(container: Any) -> bool:
     return as_map(container).get("restartPolicy") == "Always"
 
 
-def _assumed(running: Iterable[Amounts]) -> tuple[int, int]:
-    cpu = memory = 0
-    for own in running:
-        cpu += whole(CPU, own[CPU]) if CPU in own else DEFAULT_MILLI_CPU
-        memory += whole(MEMORY, own[MEMORY]) if MEMORY in own else DEFAULT_MEMORY
-    return cpu, memory
+def _assumed(own: Amounts) -> Amounts:
+    """Of each container, init containers too (PodResourcesOptions.NonMissingContainerRequests)."""
+    return {CPU: Fraction(DEFAULT_MILLI_CPU, 1000), MEMORY: Fraction(DEFAULT_MEMORY), **own}
 
 
 def host_ports(spec: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:

@@ -25,6 +25,8 @@ from stallscope.placement.state import Cluster, build_cluster
 
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
+#: DynamicResources.PostFilter, the first to run, misses what its PreFilter would have left (CycleState ErrNotFound).
+NO_STATE = "not found"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
@@ -62,8 +64,9 @@ class Feasibility(NamedTuple):
         head = f"0/{total} nodes are available:"
         if not total:
             return "no nodes available to schedule pods"
-        reasons = f"{self.prefilter}." if self.prefilter else f"{_histogram(self._reasons())}."
-        return f"{head} {reasons} no new claims to deallocate, preemption: {self._preemption(head)}"
+        if self.prefilter:
+            return f"{head} {self.prefilter}. {NO_STATE}"
+        return f"{head} {_histogram(self._reasons())}. no new claims to deallocate, preemption: {self._preemption(head)}"
 
     def _reasons(self) -> Counter[str]:
         return Counter(reason for f in self.failures for reason in (f.reasons or (f.message,)))
@@ -72,7 +75,7 @@ class Feasibility(NamedTuple):
         """Nobody is evicted (pods of one priority): nodes where evicting might have helped are counted apart."""
         if not self.may_preempt:
             return "not eligible due to preemptionPolicy=Never."
-        helped = sum(f.resolvable for f in self.failures) if not self.prefilter else 0
+        helped = sum(f.resolvable for f in self.failures)
         counts = Counter({NO_VICTIMS: helped, NOT_HELPFUL: len(self.failures) - helped})
         return f"{head} {_histogram(counts)}."
 

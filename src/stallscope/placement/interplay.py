@@ -117,11 +117,13 @@ def _blockers(chosen: PodClass, classes: Sequence[PodClass], cluster: Cluster) -
     for other in classes:
         if chosen.size < 2 and other is chosen:
             continue
-        for mine, theirs in ((chosen.spec, other.spec), (other.spec, chosen.spec)):
-            labels = cluster.labels_of_namespace(theirs.namespace)
-            for term in mine.anti_affinity:
-                if term.matches(theirs.namespace, theirs.labels, labels):
-                    found.setdefault(term.topology_key, set()).add(other.index)
+        here, there = (cluster.labels_of_namespace(p.spec.namespace) for p in (chosen, other))
+        for term in chosen.spec.anti_affinity:
+            if term.draws(other.spec.namespace, other.spec.labels, there):
+                found.setdefault(term.topology_key, set()).add(other.index)
+        for term in other.spec.anti_affinity:
+            if term.matches(chosen.spec.namespace, chosen.spec.labels, here):
+                found.setdefault(term.topology_key, set()).add(other.index)
     return tuple(Blocker(key, tuple(sorted(indexes))) for key, indexes in sorted(found.items()))
 
 

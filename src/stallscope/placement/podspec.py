@@ -110,7 +110,7 @@ def compile_pod(body: Mapping[str, Any], namespace: str = DEFAULT_NAMESPACE) -> 
 def compile_bound(body: Mapping[str, Any], *, home: str, namespace: str, name: str, labels: Mapping[str, str]) -> BoundSpec:
     """Parse a pod that is already bound to node `home`."""
     spec = as_map(body.get("spec"))
-    asked = asked_by(spec)
+    asked = asked_by(spec, as_map(body.get("status")))
     has_affinity = bool(spec.get("affinity"))
     return BoundSpec(
         name=name,

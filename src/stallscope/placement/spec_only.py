@@ -107,7 +107,7 @@ def _attracted_by(spec: PodSpec, sorts: Sequence[_Sort]) -> tuple[int, ...] | No
     return tuple(
         i
         for i, other in enumerate(sorts)
-        if all(t.matches(other.spec.namespace, other.spec.labels, labels) for t in spec.affinity)
+        if all(t.draws(other.spec.namespace, other.spec.labels, labels) for t in spec.affinity)
     )
 
 

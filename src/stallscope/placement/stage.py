@@ -115,7 +115,7 @@ def _pull(problem: Problem, chosen: int, other: int) -> tuple[KeyWeight, ...]:
     weights: dict[str, int] = {}
     here, there = cluster.labels_of_namespace(mine.namespace), cluster.labels_of_namespace(theirs.namespace)
     for wanted in mine.preferred:
-        if wanted.term.matches(theirs.namespace, theirs.labels, there):
+        if wanted.term.draws(theirs.namespace, theirs.labels, there):
             weights[wanted.term.topology_key] = weights.get(wanted.term.topology_key, 0) + wanted.weight
     for wanted in theirs.preferred:
         if wanted.term.matches(mine.namespace, mine.labels, here):
@@ -135,7 +135,7 @@ def _pull_base(problem: Problem, chosen: int) -> dict[Pair, int]:
             if not mine.preferred and not bound.preferred:
                 continue
             there = cluster.labels_of_namespace(bound.namespace)
-            terms = [w for w in mine.preferred if w.term.matches(bound.namespace, bound.labels, there)]
+            terms = [w for w in mine.preferred if w.term.draws(bound.namespace, bound.labels, there)]
             terms += [w for w in bound.preferred if w.term.matches(mine.namespace, mine.labels, here)]
             for wanted in terms:
                 value = state.labels.get(wanted.term.topology_key)

@@ -45,7 +45,8 @@ class NodeState:
 class Cluster:
     """
     Nodes in order, with the pods bound to them. `unstated` are native resources that no node states at all (a kind
-    config, hand-written nodes): they are not judged rather than taken as zero.
+    config, hand-written nodes): they are not judged rather than taken as zero. Where a node states how many pods it
+    takes, as every kubelet does, what is absent is zero, as it is to the scheduler.
     """
 
     nodes: list[NodeState]
@@ -117,6 +118,6 @@ def _unstated(nodes: Iterable[Node], *, capacity_known: bool) -> frozenset[str]:
         return frozenset(native | {"*"})
     for node in nodes:
         native -= node.allocatable.keys()
-        if not native:
-            break
+        if not native or PODS not in native:
+            return frozenset()
     return frozenset(native)

@@ -91,11 +91,23 @@ class AffinityTerm(NamedTuple):
     namespace_selector: Selector | None = None
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """As a term of a pod that is already bound, of which the scheduler looks the namespace's labels up."""
         if self.selector is None:
             return False
         chosen = self.namespace_selector
         inside = namespace in self.namespaces or (chosen is not None and chosen.matches(namespace_labels))
         return inside and self.selector.matches(labels)
+
+    def draws(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """
+        As a term of the pod that is being scheduled. Since 1.34 such a term's namespaceSelector is also tried on *no*
+        labels, so one that only excludes (NotIn, DoesNotExist) sees the pods of every namespace (kubernetes#141526,
+        open: interpodaffinity/plugin.go mergeAffinityTermNamespacesIfNotEmpty changes a copy).
+        """
+        chosen = self.namespace_selector
+        if self.selector is not None and chosen is not None and chosen.matches({}):
+            return self.selector.matches(labels)
+        return self.matches(namespace, labels, namespace_labels)
 
 
 class SpreadConstraint(NamedTuple):

@@ -74,7 +74,7 @@ def test_terms_that_name_contradicting_nodes_end_before_filtering() -> None:
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}}
     found = feasible(pod_body(affinity=affinity), topology(node("n"), node("m")))
     assert found.message is not None
-    assert found.message.startswith("0/2 nodes are available: pod affinity terms conflict. no new claims")
+    assert found.message == "0/2 nodes are available: pod affinity terms conflict. not found"
 
 
 def test_full_nodes_and_used_ports() -> None:

@@ -35,7 +35,7 @@ class InterPodState:
 def matches_all(terms: Sequence[AffinityTerm], pod: PodSpec | BoundSpec, cluster: Cluster) -> bool:
     """Whether a pod matches every term (podMatchesAllAffinityTerms); without terms it does not."""
     labels = cluster.labels_of_namespace(pod.namespace)
-    return bool(terms) and all(t.matches(pod.namespace, pod.labels, labels) for t in terms)
+    return bool(terms) and all(t.draws(pod.namespace, pod.labels, labels) for t in terms)
 
 
 def interpod_state(pod: PodSpec, cluster: Cluster) -> InterPodState:
@@ -62,7 +62,7 @@ def _count_incoming(prepared: InterPodState, pod: PodSpec, cluster: Cluster) -> 
             labels = cluster.labels_of_namespace(bound.namespace)
             for term in pod.anti_affinity:
                 value = state.labels.get(term.topology_key)
-                if value is not None and term.matches(bound.namespace, bound.labels, labels):
+                if value is not None and term.draws(bound.namespace, bound.labels, labels):
                     prepared.anti_affinity.add((term.topology_key, value))
 
 
