@@ -10,7 +10,7 @@ from stallscope.errors import PatchRefused
 from stallscope.judge.result import JobJudgement, Judgement
 from stallscope.model.topology import Topology
 from stallscope.model.workload import TrainingJob
-from stallscope.remedy.bench import Bench
+from stallscope.remedy.workbench import Bench
 from stallscope.remedy.groups import group_of
 from stallscope.remedy.model import Choices, Plan, Remedy, Strategy, Unfixed
 from stallscope.remedy.native import plan_native

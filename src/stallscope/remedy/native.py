@@ -16,7 +16,7 @@ from stallscope.model.source import as_list, as_str, dig
 from stallscope.model.topology import ZONE
 from stallscope.model.workload import TrainingJob
 from stallscope.remedy import templates
-from stallscope.remedy.bench import Bench
+from stallscope.remedy.workbench import Bench
 from stallscope.remedy.hypernodes import highest_zonal_tier
 from stallscope.remedy.roles import movable
 

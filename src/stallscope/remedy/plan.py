@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from stallscope.findings import Finding
 from stallscope.judge.result import JobJudgement, Judgement
-from stallscope.remedy.bench import Bench
+from stallscope.remedy.workbench import Bench
 from stallscope.remedy.colocate import plan_colocation
 from stallscope.remedy.model import Choices, Plan, Remedy, Unfixed
 from stallscope.remedy.policies import KINDS, plan_policies

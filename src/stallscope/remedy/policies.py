@@ -12,7 +12,7 @@ from stallscope.model.traffic import FlowKind, Outside, RuleRef
 from stallscope.model.workload import TrainingJob
 from stallscope.remedy import templates
 from stallscope.remedy.allow import ADDITIVE_SINCE, Dialect, Outsider, allow_policies
-from stallscope.remedy.bench import Bench
+from stallscope.remedy.workbench import Bench
 from stallscope.remedy.denials import Refusal, refusals
 from stallscope.remedy.exempt import exempt
 from stallscope.remedy.groups import Group, group_of, label_value

@@ -145,13 +145,13 @@ def _flows(before: JobJudgement, after: JobJudgement, remedies: Sequence[Remedy]
 
 
 def _found(before: Sequence[Finding], after: Sequence[Finding], remedies: Sequence[Remedy]) -> Iterator[tuple[str, str]]:
-    """Rules that fell silent, and findings that were not there before."""
+    """Rules that fell silent, and findings that were not there before. Advice is no loss: only warnings and errors count."""
     treated = {rule for remedy in remedies for rule in remedy.rules}
     gone = sorted(({f.rule for f in before} - {f.rule for f in after}) & treated)
     if gone:
         yield "proved", f"no longer found: {', '.join(gone)}"
     known = {(f.rule, f.key) for f in before}
-    for finding in after:
+    for finding in (f for f in after if f.severity is not Severity.INFO):
         if (finding.rule, finding.key) not in known and finding.rule not in {f.rule for f in before}:
             worse = finding.severity is Severity.ERROR
             yield ("failed" if worse else "unproved"), f"newly found: {finding.rule}: {finding.message}"

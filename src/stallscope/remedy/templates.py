@@ -15,7 +15,7 @@ from stallscope.errors import PatchRefused
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import Route, as_list, dig
 from stallscope.model.workload import Overlay, Role
-from stallscope.remedy.bench import Bench
+from stallscope.remedy.workbench import Bench
 
 
 def spec_value(bench: Bench, role: Role, *route: str | int) -> Any:

@@ -10,7 +10,7 @@ from stallscope.errors import PatchRefused
 from stallscope.load.inputs import load_text
 from stallscope.model.kube import from_body
 from stallscope.model.traffic import RuleRef
-from stallscope.remedy.bench import Bench
+from stallscope.remedy.workbench import Bench
 from stallscope.remedy.exempt import exempt
 from stallscope.remedy.groups import Group, group_of
 
