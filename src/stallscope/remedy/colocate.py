@@ -10,7 +10,6 @@ from stallscope.errors import PatchRefused
 from stallscope.judge.result import JobJudgement, Judgement
 from stallscope.model.topology import Topology
 from stallscope.model.workload import TrainingJob
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.groups import group_of
 from stallscope.remedy.model import Choices, Plan, Remedy, Strategy, Unfixed
 from stallscope.remedy.native import plan_native
@@ -21,6 +20,7 @@ from stallscope.remedy.settle import settled
 from stallscope.remedy.specedits import JobEdits, SpecEdit, trial, write
 from stallscope.remedy.spread import over_hosts
 from stallscope.remedy.turnround import turn_round, turn_rounds
+from stallscope.remedy.workbench import Bench
 from stallscope.remedy.zones import ZoneFit, fit_zones, follow_peers, named_zones, pin_edits
 
 

@@ -18,9 +18,9 @@ from stallscope.model.source import as_list, as_map, dig
 from stallscope.model.traffic import RuleRef
 from stallscope.model.workload import TrainingJob
 from stallscope.policy.cilium import specs_of
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.groups import Group
 from stallscope.remedy.templates import plain
+from stallscope.remedy.workbench import Bench
 
 _PEERS = {"ingressDeny": "fromEndpoints", "egressDeny": "toEndpoints"}
 

@@ -16,9 +16,9 @@ from stallscope.model.source import as_list, as_str, dig
 from stallscope.model.topology import ZONE
 from stallscope.model.workload import TrainingJob
 from stallscope.remedy import templates
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.hypernodes import highest_zonal_tier
 from stallscope.remedy.roles import movable
+from stallscope.remedy.workbench import Bench
 
 _REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 _GROUP = "kueue.x-k8s.io/podset-group-name"

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 
 from stallscope.findings import Finding
 from stallscope.judge.result import JobJudgement, Judgement
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.colocate import plan_colocation
 from stallscope.remedy.model import Choices, Plan, Remedy, Unfixed
 from stallscope.remedy.policies import KINDS, plan_policies
 from stallscope.remedy.small import plan_small
+from stallscope.remedy.workbench import Bench
 
 #: Findings that co-location answers.
 PLACEMENT = frozenset({"STL101", "STL102", "STL103", "STL104", "STL105", "STL106", "STL108", "STL216"})

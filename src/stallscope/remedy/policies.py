@@ -12,11 +12,11 @@ from stallscope.model.traffic import FlowKind, Outside, RuleRef
 from stallscope.model.workload import TrainingJob
 from stallscope.remedy import templates
 from stallscope.remedy.allow import ADDITIVE_SINCE, Dialect, Outsider, allow_policies
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.denials import Refusal, refusals
 from stallscope.remedy.exempt import exempt
 from stallscope.remedy.groups import Group, group_of, label_value
 from stallscope.remedy.model import Plan, Remedy, Unfixed
+from stallscope.remedy.workbench import Bench
 
 #: Which findings ask for which flows.
 KINDS: Mapping[str, tuple[FlowKind, ...]] = {

@@ -12,10 +12,10 @@ from stallscope.model.kube import KubeObject
 from stallscope.model.source import as_list, as_str, as_str_map, dig
 from stallscope.model.workload import Overlay, Role, TrainingJob
 from stallscope.remedy import templates
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.model import Plan, Remedy, Unfixed
 from stallscope.remedy.ops import Op
 from stallscope.remedy.roles import labels_of, present
+from stallscope.remedy.workbench import Bench
 
 _SHM = "/dev/shm"  # noqa: S108
 #: Mesh -> where its opt-out stands on the pod template, and what it says (istio.io, linkerd.io).

@@ -15,8 +15,8 @@ from stallscope.model.topology import Topology
 from stallscope.model.workload import Role, TrainingJob
 from stallscope.placement.group import GroupOutcome, PodRequest, judge_group
 from stallscope.remedy import ops, templates
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.roles import movable
+from stallscope.remedy.workbench import Bench
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from stallscope.errors import PatchRefused
 from stallscope.load.inputs import load_text
 from stallscope.model.kube import from_body
 from stallscope.model.traffic import RuleRef
-from stallscope.remedy.workbench import Bench
 from stallscope.remedy.exempt import exempt
 from stallscope.remedy.groups import Group, group_of
+from stallscope.remedy.workbench import Bench
 
 JOB = """\
 apiVersion: kubeflow.org/v1
