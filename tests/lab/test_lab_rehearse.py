@@ -39,7 +39,7 @@ def test_the_detour_costs_what_the_link_profile_says(capsys: pytest.CaptureFixtu
     assert 1 - fixed["idleShare"]["median"] == pytest.approx(0.83, abs=0.10)
     assert report["throughputLoss"] == pytest.approx(0.54, abs=0.08)
     assert fixed["crossZoneBytesPerStep"]["median"] == 0
-    assert "Scenario: split" in err
+    assert "split: 5 pods in zone-a, zone-b, zone-c" in err
 
 
 def test_the_deny_form_names_pair_rule_line_and_counter(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,7 @@ def faults(faults: tuple[str, ...], ranks: int, steps: int, repeat: int, built_i
     from pathlib import Path
 
     from stallscope.cli.console import say, write
+    from stallscope.cli.ending import orderly
     from stallscope.lab.faults.bench import BenchSettings, as_expected, bench_faults
     from stallscope.lab.faults.registry import FAULTS, parse_faults
 
@@ -51,6 +52,7 @@ def faults(faults: tuple[str, ...], ranks: int, steps: int, repeat: int, built_i
     settings = BenchSettings(ranks=ranks, steps=steps, repeat=repeat, prefer_torch=not built_in)
     odd = 0
     with ExitStack() as stack:
+        stack.enter_context(orderly())
         try:
             file = stack.enter_context(Path(output).open("w", encoding="utf-8")) if output else None
         except OSError as error:

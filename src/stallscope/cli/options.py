@@ -116,11 +116,11 @@ def _configured(ctx: click.Context, _param: click.Parameter, value: str | None) 
 _NAMED = ("stdin_name", "nodes", "namespace", "cni", "k8s_version", "cilium_option")
 
 _INPUT_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.argument("paths", nargs=-1, metavar="PATH…", type=click.Path()),
+    click.argument("paths", nargs=-1, metavar="PATH…", type=click.Path(readable=False)),
     click.option("-f", "--filename", multiple=True, metavar="PATH", help="A file or directory to read; may repeat."),
     click.option("--stdin-name", metavar="NAME", default="", help="What to call the input of `-` in the report."),
     click.option(
-        "--nodes", multiple=True, metavar="FILE", type=click.Path(), envvar="STALLSCOPE_NODES",
+        "--nodes", multiple=True, metavar="FILE", type=click.Path(readable=False), envvar="STALLSCOPE_NODES",
         help="The cluster's nodes: `kubectl get nodes -o yaml`, or a kind config; may repeat.",
     ),
     click.option(

@@ -111,6 +111,7 @@ def command(
     Traffic stays inside the namespaces; everything is removed at the end, whatever the end is.
     """
     from stallscope.cli.console import say
+    from stallscope.cli.ending import orderly
     from stallscope.cli.outputs import emit_views, look_for_stdout, parse_outputs
     from stallscope.cli.rehearse_scenes import scenes_of
     from stallscope.collective.workload import workload
@@ -139,7 +140,8 @@ def command(
     if backend != "pocket":
         from stallscope.cli.rehearse_cluster import rehearse_cluster as on_cluster
 
-        found = on_cluster(backend, context, judgement, judged, ranks=ranks, image=image, say=tell)
+        with orderly():
+            found = on_cluster(backend, context, judgement, judged, ranks=ranks, image=image, say=tell)
         emit_views(outputs, views(found, color=look.color, width=look.width))
         return exit_code(found, max_idle=None, require_reachable=require_reachable)
     scenes, said = scenes_of(options, paths, judgement, judged, which, placement, ranks)
@@ -158,7 +160,8 @@ def command(
         named=named,
         said=said,
     )
-    report = rehearse(request, tell)
+    with orderly():
+        report = rehearse(request, tell)
     emit_views(outputs, views(report, color=look.color, width=look.width))
     return exit_code(report, max_idle=max_idle, require_reachable=require_reachable)
 

@@ -95,7 +95,7 @@ def _name(run_id: str, pid: int, descriptors: dict[str, int], progress: Say) -> 
     except OSError as error:
         progress(f"  [x] --named: cannot name the namespaces: {error.strerror}; it needs root and a writable /run/netns")
         return
-    progress(f"Action: named {len(names)} namespaces, e.g. ip netns exec {names[0]} ss -tin")
+    progress(f"named {len(names)} namespaces, e.g. ip netns exec {names[0]} ss -tin")
 
 
 def _work(request: Request, directory: Path, emit: Emit) -> None:
@@ -111,14 +111,15 @@ def _work(request: Request, directory: Path, emit: Emit) -> None:
 
 def perform(request: Request, zygote: Zygote, directory: Path, say: Say, emit: Emit = lambda _: None) -> Rehearsal:
     """The whole rehearsal in the current process's namespaces (tests as root call this directly)."""
-    transport = {"torch": "torch.distributed, gloo", "ring": "built-in ring (torch is not installed)"}[zygote.transport]
+    ring = "built-in ring (torch is not installed)" if request.prefer_torch else "built-in ring"
+    transport = "torch.distributed, gloo" if zygote.transport == "torch" else ring
     ranks = max(len(s.cast.seats) for s in request.scenes)
     machine = measure_machine(zygote, directory, ranks)
     scale = choose_scale(request.workload, request.profile, ranks, machine)
     if request.command:  # its compute takes the time it takes
         scale = replace(scale, time=1.0)
     say(
-        f"Test: {request.job}, {ranks} ranks, {transport}; one ring edge carries {machine * 8e-9:.2f} Gbit/s here, "
+        f"{request.job}, {ranks} ranks, {transport}; one ring edge carries {machine * 8e-9:.2f} Gbit/s here, "
         f"so rates are scaled 1:{scale.rate:.3g} and times 1:{scale.time:.3g}"
     )
     said: list[str] = list(request.said)
@@ -160,7 +161,7 @@ def _set_up(
 ) -> tuple[Stage, float]:
     """Build and shape one placement and put its policies in force; `stack` takes it down."""
     zones = sorted({scene.cast.spec.zones[p.node] for p in scene.cast.spec.pods})
-    say(f"Scenario: {scene.label}: {len(scene.cast.spec.pods)} pods in {', '.join(zones)}")
+    say(f"{scene.label}: {len(scene.cast.spec.pods)} pods in {', '.join(zones)}")
     begin = time.monotonic()
     cluster = stack.enter_context(
         build(scene.cast.spec, mtu=request.profile.zone.mtu, trunk_mtu=request.profile.cross_zone.mtu)
@@ -180,7 +181,7 @@ def _set_up(
     if control != "cubic":
         said.append(f"TCP congestion control is this machine's {control}, not Linux's default cubic")
     up = time.monotonic() - begin
-    say(f"Action: pocket cluster up in {up:.2f} s")
+    say(f"  pocket cluster up in {up:.2f} s")
     stack.callback(stage.close)
     stage.drops = list(drops_of(scene.cast.endpoints, stage.segments))
     stage.enforce()
@@ -232,7 +233,7 @@ def loop_plan(request: Request, scale: Scale, ranks: int) -> LoopPlan:
 def _measure_edges(stage: Stage, up: float, request: Request, scale: Scale, say: Say) -> PlacementResult:
     edges = reachability(stage)
     shut = [e for e in edges if e.measured != "open"]
-    say(f"Action: {stage.label}: {len(edges)} connects, {len(shut)} blocked" + (f", first {_edge(shut[0])}" if shut else ""))
+    say(f"{stage.label}: {len(edges)} connects, {len(shut)} blocked" + (f", first {_edge(shut[0])}" if shut else ""))
     for edge in (e for e in edges if e.agrees is False):
         say(f"  [x] {_edge(edge)} was judged {edge.judged} and met {edge.measured}: an error of ours, please report it")
     places = [(p, stage.cast.spec.zones[p.node]) for p in stage.cast.spec.pods]
@@ -280,7 +281,7 @@ def _run_turn(
             fresh, _ = build_stage(scene, stack=stack, say=lambda _: None)
             repetition, _, _ = run_with_faults(fresh, zygote, armed, expected_step=expected)
     runs.append(repetition)
-    say(f"Action: {stage.label} run {turn + 1}/{request.repeat}: {_outcome(repetition)}")
+    say(f"{stage.label} run {turn + 1}/{request.repeat}: {_outcome(repetition)}")
 
 
 def _outcome(run: Repetition) -> str:

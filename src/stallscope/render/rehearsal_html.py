@@ -21,7 +21,7 @@ def html(report: Rehearsal) -> str:
     said = "".join(f"<p><strong>{escape(v)}</strong></p>" for v in verdict(report))
     inner = (
         f"<h1>{escape(headline(report))}</h1>{said}<table><thead><tr><th></th>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        f"{maps}<h2>How it was measured</h2><ul>{notes}</ul>"
+        f"{_LEGEND}{maps}<h2>How it was measured</h2><ul>{notes}</ul>"
     )
     return _PAGE.replace("@BODY@", inner)
 
@@ -31,6 +31,7 @@ def zone_map(result: PlacementResult) -> str:
     width, row, column = 170, 46, 220
     spots: dict[str, tuple[int, int]] = {}
     parts: list[str] = []
+    boxes: list[str] = []
     for x, zone in enumerate(result.zones):
         members = [p for p in result.placement if p.zone == zone]
         left = 20 + x * column
@@ -43,16 +44,16 @@ def zone_map(result: PlacementResult) -> str:
     for pod in result.placement:
         x, y = spots[pod.pod]
         rank = f"rank {pod.rank}" if pod.rank is not None else "no rank"
-        parts.append(f"<rect class='pod' x='{x}' y='{y}' width='{width}' height='34' rx='5'/>")
-        parts.append(f"<text x='{x + 8}' y='{y + 14}'>{escape(pod.pod)}</text>")
-        parts.append(f"<text class='dim' x='{x + 8}' y='{y + 28}'>{escape(rank)} on {escape(pod.node)}</text>")
+        boxes.append(f"<rect class='pod' x='{x}' y='{y}' width='{width}' height='34' rx='5'/>")
+        boxes.append(f"<text x='{x + 8}' y='{y + 14}'>{escape(pod.pod)}</text>")
+        boxes.append(f"<text class='dim' x='{x + 8}' y='{y + 28}'>{escape(rank)} on {escape(pod.node)}</text>")
     tall = max((y for _, y in spots.values()), default=0) + 60
     wide = 20 + column * len(result.zones)
     blocked = f"{len(result.denied)} of {len(result.edges)} connects blocked"
     title = f"{len(result.placement)} pods in {len(result.zones)} zones, {blocked}"
     return (
         f"<svg role='img' viewBox='0 0 {wide} {tall}' width='{wide}' height='{tall}'><title>{escape(title)}</title>"
-        f"{''.join(parts)}{''.join(lines)}</svg>"
+        f"{''.join((*parts, *lines, *boxes))}</svg>"
     )
 
 
@@ -62,7 +63,7 @@ def _ring_and_blocked(result: PlacementResult) -> Iterator[tuple[str, str, bool]
     for a, b in zip(ring, [*ring[1:], *ring[:1]], strict=True):
         if (a, b) not in blocked and a != b:
             yield a, b, False
-    yield from ((a, b, True) for a, b in blocked)
+    yield from ((a, b, True) for a, b in blocked if (b, a) not in blocked or a < b)  # one line for both ways
 
 
 def _line(spots: Mapping[str, tuple[int, int]], a: str, b: str, blocked: bool) -> str:
@@ -86,6 +87,7 @@ def _edge_table(edges: Iterable[EdgeResult]) -> str:
     return f"<details><summary>every connect</summary>{table}</details>"
 
 
+_LEGEND = "<p class='legend'><span class='open'>ring edge, open</span> <span class='blocked'>blocked</span></p>"
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Stallscope rehearsal</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -93,6 +95,8 @@ _PAGE = """<!doctype html>
 table{border-collapse:collapse;margin:.5rem 0}td,th{border:1px solid #8886;padding:.2rem .6rem;text-align:left}
 tr.blocked td{background:#c0182b22}svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:CanvasText}
 .zone{fill:none;stroke:#8888;stroke-dasharray:4 3}.zonename{font-weight:600!important}.pod{fill:Canvas;stroke:#888}
-.dim{opacity:.7}path{fill:none;stroke-width:2}.open{stroke:#1a7f37}.blocked{stroke:#c0182b;stroke-dasharray:5 4}
+.dim{opacity:.7}.legend span{border-bottom:2px solid;margin-right:1.5rem}.legend .open{border-color:#1a7f37}
+.legend .blocked{border-color:#c0182b;border-bottom-style:dashed}
+path{fill:none;stroke-width:2}.open{stroke:#1a7f37}.blocked{stroke:#c0182b;stroke-dasharray:5 4}
 </style></head><body><main>@BODY@</main></body></html>
 """

@@ -49,9 +49,9 @@ def rehearse_on_cluster(request: ClusterRequest, kubectl: Kubectl, say: Say, run
     """
     run_id = run_id or secrets.token_hex(4)
     refuse_if_running(request.job, kubectl)
-    say("Test: does this cluster enforce NetworkPolicy?")
+    say("does this cluster enforce NetworkPolicy?")
     enforces_policy(kubectl, run_id, request.image)
-    say("Action: [ok] a probe pair was separated by a policy")
+    say("[ok] a probe pair was separated by a policy")
     ports = probe_ports(request.cast, request.segments)
     with _probes(request, kubectl, run_id, ports):
         edges = tuple(_edges(request, kubectl, run_id, ports, say))
@@ -139,7 +139,7 @@ def _edges(request: ClusterRequest, kubectl: Kubectl, run_id: str, ports: tuple[
         if any(e.agrees is False for e in edges):
             request.settle()  # an agent may need a moment to see new pods and policies
             edges = _from(request, kubectl, run_id, source, address, ports)
-        say(f"Action: {source}: {len(edges)} connects, {sum(e.measured != 'open' for e in edges)} blocked")
+        say(f"{source}: {len(edges)} connects, {sum(e.measured != 'open' for e in edges)} blocked")
         yield from edges
 
 
