@@ -125,7 +125,8 @@ def explain(flow: FlowJudgement) -> str:
         lines.append(f"  3. through the mesh: {flow.verdict.mesh.outcome}")
         lines += [f"     {line}" for line in _mesh_lines(flow.verdict.mesh)]
     if flow.pairs > 1:
-        lines.append(f"  the same holds for {flow.pairs - 1} more pairs of pods with the same labels")
+        more = "pair" if flow.pairs == 2 else "pairs"
+        lines.append(f"  the same holds for {flow.pairs - 1:,} more {more} of pods with the same labels")
     return "\n".join(lines) + "\n"
 
 

@@ -86,7 +86,7 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 def numbered(count: int, one: str, many: str = "") -> str:
     """``1 job``, ``2 jobs``, ``3 policies`` (with ``many="policies"``)."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def loose_problems(report: Report) -> tuple[Problem, ...]:

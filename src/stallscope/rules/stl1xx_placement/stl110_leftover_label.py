@@ -51,7 +51,7 @@ def _bound(job: TrainingJob, role: Role, term: PodTerm, topology: Topology | Non
     yield _REPORT.finding(
         f"{first.namespace}/{first.name} matches the affinity of {role.name} in {job.ref} and decides its zone "
         f"({zone_names(zones)})",
-        (label(term.location, f"matches {count(len(foreign), 'pod')} that are not of this job", primary=True),),
+        (label(term.location, f"matches {count(len(foreign), 'pod')} of other owners", primary=True),),
         subject=job.ref,
         key=f"{role.name}:bound",
         notes=(

@@ -18,7 +18,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         _REPORT,
         judgement,
         FlowKind.COLLECTIVE,
-        sees="every pod Running and the rendezvous done, then the first all_reduce waits: 'NET/Socket ... Connection timed "
+        sees="every pod Running; once the rendezvous is done, the first all_reduce waits: 'NET/Socket ... Connection timed "
         "out' or 'Watchdog caught collective operation timeout'; GPU utilisation near 100 % all the while",
         help="allow all TCP ports among the pods of this job (ingress and egress), on the job's own labels",
         keep=_keep,

@@ -32,8 +32,9 @@ def _one(judgement: Judgement, judged: JobJudgement) -> Finding | None:
         return None
     mixed = len(roles) < len(ranked_roles(job))
     aimed = _aimed(judgement, judged)
+    use = "uses" if len(roles) == 1 else "use"
     return _REPORT.finding(
-        f"{listed([r.name for r in roles])} of {job.ref} use the host network: pod policies neither protect nor stop them",
+        f"{listed([r.name for r in roles])} of {job.ref} {use} the host network: pod policies neither protect nor stop them",
         (
             label(roles[0].template.at("spec", "hostNetwork"), "outside every pod policy", primary=True),
             *(label(place, "meant for these pods, without effect on them") for place in aimed[:1]),

@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stallscope.findings import Finding, Severity
-from stallscope.judge.result import Judgement
+from stallscope.judge.result import JobJudgement, Judgement
 from stallscope.model.traffic import FlowKind
 from stallscope.rules.base import Report
-from stallscope.rules.support.flows import denial_findings
+from stallscope.rules.support.flows import Denial, denial_findings
 
 _REPORT = Report("STL218", "api-server-denied", Severity.WARNING, fixable=True)
 
 
 def check(judgement: Judgement) -> Iterable[Finding]:
-    return denial_findings(
-        _REPORT,
-        judgement,
-        FlowKind.API_SERVER,
-        sees="'dial tcp ...:443: i/o timeout' in the launcher or submitter, which then restarts until its backoff limit",
-        help="allow egress to the API server's address on 443 and 6443 (Cilium: toEntities: [kube-apiserver])",
-    )
+    for cilium, of_this in ((True, _of_cilium), (False, _of_others)):
+        yield from denial_findings(
+            _REPORT,
+            judgement,
+            FlowKind.API_SERVER,
+            sees="'dial tcp ...:443: i/o timeout' in the launcher or submitter, which then restarts until its backoff limit",
+            help="allow egress to the API server's address on 443 and 6443 (Cilium: toEntities: [kube-apiserver])",
+            fixable=None if cilium else False,  # others admit it by address only, which no manifest holds
+            keep=of_this,
+        )
+
+
+def _of_cilium(_judged: JobJudgement, denial: Denial) -> bool:
+    return all(ref.policy.startswith("Cilium") for ref in denial.policies)
+
+
+def _of_others(judged: JobJudgement, denial: Denial) -> bool:
+    return not _of_cilium(judged, denial)
 
 
 RULE = _REPORT.rule(
