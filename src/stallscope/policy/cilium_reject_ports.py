@@ -8,6 +8,7 @@ from typing import Any
 
 from stallscope.model.source import Route, as_list, as_map, as_str
 from stallscope.policy.cilium_reject_l7 import rule_problems
+from stallscope.policy.go_netip import quoted
 from stallscope.policy.options import CiliumOptions
 
 MAX_PORTS = 40
@@ -26,13 +27,23 @@ def is_service_name(text: str) -> bool:
 
 def port_number(text: str) -> int | None:
     """A numeric port as strconv.ParseUint(text, 0, 16) reads it: a leading zero means octal."""
-    if not (text.isascii() and text.isdigit()) or len(text) > 8:
-        return None
-    try:
-        number = int(text, 8) if len(text) > 1 and text[0] == "0" else int(text)
-    except ValueError:
-        return None
-    return number if number <= 65535 else None
+    return None if _number_error(text) else int(text, _base(text))
+
+
+def _base(text: str) -> int:
+    return 8 if len(text) > 1 and text[0] == "0" else 10
+
+
+def _number_error(text: str) -> str:
+    """Go goes from left to right: too large a number is named before a later character that is no digit."""
+    base, value = _base(text), 0
+    for char in text:
+        if char not in "01234567" and (base == 8 or char not in "89"):
+            return "invalid syntax"
+        value = value * base + int(char)
+        if value > 65535:
+            return "value out of range"
+    return "" if text else "invalid syntax"
 
 
 def port_text(value: Any) -> str:
@@ -121,10 +132,9 @@ def _port(port: Mapping[str, Any], dns: bool, options: CiliumOptions) -> Iterato
     elif not is_service_name(text):
         if text != "0" and protocol in (PORTLESS | TUNNELS if options.version >= (1, 20) else PORTLESS):
             yield "port must be empty or 0"
+        if reason := _number_error(text):
+            yield f"unable to parse port: strconv.ParseUint: parsing {quoted(text)}: {reason}"
         number = port_number(text)
-        if number is None:
-            reason = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
-            yield f'unable to parse port: strconv.ParseUint: parsing "{text}": {reason}'
         end = port.get("endPort")
         if dns and isinstance(end, int) and number is not None and end > number:
             yield "DNS rules do not support port ranges"
