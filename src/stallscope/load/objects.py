@@ -11,7 +11,7 @@ from stallscope.load.scopes import is_cluster_scoped
 from stallscope.load.stream import Document, parse_stream
 from stallscope.load.templates import kustomize_origin
 from stallscope.model.kube import DEFAULT_NAMESPACE, KubeObject
-from stallscope.model.source import Location, Route, as_str, as_str_map, dig, span_of
+from stallscope.model.source import Location, Route, as_map, as_str, as_str_map, dig, span_of
 
 #: Files of tools that look like objects but are never sent to a cluster.
 _TOOL_GROUPS = frozenset({"kustomize.config.k8s.io", "kubeadm.k8s.io", "kubelet.config.k8s.io", "kubeproxy.config.k8s.io"})
@@ -40,8 +40,11 @@ def superseded_out(objects: tuple[KubeObject, ...]) -> tuple[KubeObject, ...]:
     `objects` without those of a cluster (they carry a uid) that a manifest among them would replace: manifests given
     together with a snapshot are judged as if they were applied to it.
     """
-    manifests = {_identity(o) for o in objects if not o.get("metadata", "uid")}
-    return tuple(o for o in objects if not o.get("metadata", "uid") or _identity(o) not in manifests)
+    live = [bool(o.get("metadata", "uid")) for o in objects]
+    if not any(live):
+        return objects
+    manifests = {_identity(o) for o, held in zip(objects, live, strict=True) if not held}
+    return tuple(o for o, held in zip(objects, live, strict=True) if not held or _identity(o) not in manifests)
 
 
 def duplicates(objects: Iterable[KubeObject]) -> tuple[Problem, ...]:
@@ -104,7 +107,8 @@ class _Collector:
         metadata = body.get("metadata")
         if not self._metadata_fits(document, body, prefix, own_kind, metadata):
             return
-        annotations = as_str_map(dig(metadata, "annotations"))
+        named = as_map(metadata)
+        annotations = as_str_map(named.get("annotations"))
         if annotations.get(_LOCAL) == "true":
             return
         scoped = is_cluster_scoped(group, own_kind)
@@ -112,8 +116,8 @@ class _Collector:
             KubeObject(
                 api_version=api_version,
                 kind=own_kind,
-                name=as_str(dig(metadata, "name")) or as_str(dig(metadata, "generateName")),
-                namespace="" if scoped else as_str(dig(metadata, "namespace")) or self.namespace,
+                name=as_str(named.get("name")) or as_str(named.get("generateName")),
+                namespace="" if scoped else as_str(named.get("namespace")) or self.namespace,
                 body=body,
                 file=document.file,
                 document=document.index,

@@ -98,14 +98,18 @@ def node_from_body(body: Mapping[str, Any], location: Location | None = None) ->
 
 def bound_pods(bodies: Iterable[Mapping[str, Any]]) -> tuple[BoundPod, ...]:
     """The pods among `bodies` that occupy a node: bound and not finished (Succeeded and Failed pods hold nothing)."""
-    return tuple(
-        BoundPod(
-            namespace=as_str(dig(b, "metadata", "namespace"), "default"),
-            name=as_str(dig(b, "metadata", "name")),
-            node=as_str(dig(b, "spec", "nodeName")),
-            labels=as_str_map(dig(b, "metadata", "labels")),
-            body=b,
-        )
-        for b in bodies
-        if as_str(dig(b, "spec", "nodeName")) and dig(b, "status", "phase") not in ("Succeeded", "Failed")
-    )
+    found = []
+    for body in bodies:
+        metadata, spec = as_map(body.get("metadata")), as_map(body.get("spec"))
+        node = as_str(spec.get("nodeName"))
+        if node and dig(body, "status", "phase") not in ("Succeeded", "Failed"):
+            found.append(
+                BoundPod(
+                    namespace=as_str(metadata.get("namespace"), "default"),
+                    name=as_str(metadata.get("name")),
+                    node=node,
+                    labels=as_str_map(metadata.get("labels")),
+                    body=body,
+                )
+            )
+    return tuple(found)

@@ -16,7 +16,7 @@ from stallscope.placement.problem import Problem, build_problem
 from stallscope.placement.reach import EXACT_WORK
 from stallscope.placement.search import explore
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
-from stallscope.placement.state import build_cluster
+from stallscope.placement.snapshot import snapshot_of
 from stallscope.placement.witness import replay
 
 #: Labels whose value names one run of a job (reference/placement.md §1, "Group selector").
@@ -68,7 +68,7 @@ def half_start(
     both = [p for p in chain.from_iterable(zip_longest(pods, other)) if p is not None]
     names = [p.name for p in both]
     mine = {p.name for p in pods}
-    cluster = build_cluster(topology)
+    cluster = snapshot_of(topology)
     problem = build_problem(compile_pods(both), cluster, settings, tags=[n in mine for n in names])
     witness = _found(problem, names, mine)
     if witness is not None:

@@ -19,6 +19,7 @@ from stallscope.placement.filters.spread import spread_state
 from stallscope.placement.outcome import PodRequest
 from stallscope.placement.podspec import PodSpec
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings, spread_of
+from stallscope.placement.snapshot import snapshot_of
 from stallscope.placement.state import Cluster, build_cluster
 from stallscope.placement.terms import SpreadConstraint
 from stallscope.placement.zonepins import co_locates, zone_pin
@@ -87,7 +88,7 @@ def _names_zone(key: str, operator: str) -> bool:
 
 def affinity_facts(pods: Sequence[PodRequest], topology: Topology | None = None) -> tuple[AffinityFact, ...]:
     """Required pod affinity, role by role; bound pods are considered when there is a topology."""
-    cluster = build_cluster(topology or Topology(nodes=()))
+    cluster = snapshot_of(topology) if topology else build_cluster(Topology(nodes=()))
     roles = roles_of(pods)
     bound = {k: _bound_matches(s, cluster) for k, s, _ in roles if s.affinity}
     attract = {k: {o for o, t, _ in roles if matches_all(s.affinity, t, cluster)} for k, s, _ in roles if s.affinity}
@@ -119,7 +120,7 @@ def spread_facts(
     pods: Sequence[PodRequest], topology: Topology, settings: Settings = DEFAULT_SETTINGS
 ) -> tuple[SpreadFact, ...]:
     """Hard spread constraints over anything but the hostname, role by role."""
-    cluster = build_cluster(topology)
+    cluster = snapshot_of(topology)
     roles = roles_of(pods)
     found = []
     for klass, spec, _ in roles:

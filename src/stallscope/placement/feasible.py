@@ -21,7 +21,8 @@ from stallscope.placement.filters.spread import refuse_spread, spread_state
 from stallscope.placement.filters.volumes import refuse_volumes, volume_state
 from stallscope.placement.podspec import PodSpec, compile_pod
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings, spread_of
-from stallscope.placement.state import Cluster, build_cluster
+from stallscope.placement.snapshot import snapshot_of
+from stallscope.placement.state import Cluster
 
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -87,7 +88,7 @@ def _histogram(counts: Mapping[str, int]) -> str:
 
 def feasible(pod_body: Mapping[str, Any], topology: Topology, settings: Settings = DEFAULT_SETTINGS) -> Feasibility:
     """The nodes of `topology` that can take the pod now, and the first failing filter of each other node."""
-    return judge_pod(compile_pod(pod_body), build_cluster(topology), settings)
+    return judge_pod(compile_pod(pod_body), snapshot_of(topology), settings)
 
 
 def judge_pod(pod: PodSpec, cluster: Cluster, settings: Settings = DEFAULT_SETTINGS) -> Feasibility:
@@ -164,7 +165,7 @@ def feasible_by_class(
     pods: Iterable[tuple[str, Mapping[str, Any]]], topology: Topology, settings: Settings = DEFAULT_SETTINGS
 ) -> dict[str, Feasibility]:
     """`feasible` for the first pod of each class, given as ``(class, body)``; the snapshot is built once."""
-    cluster = build_cluster(topology)
+    cluster = snapshot_of(topology)
     found: dict[str, Feasibility] = {}
     for klass, body in pods:
         if klass not in found:

@@ -25,7 +25,7 @@ from stallscope.placement.outcome import GroupOutcome, Placement, PodRequest
 from stallscope.placement.problem import Problem, build_problem
 from stallscope.placement.reach import Reach, locked_of, reach, worst_of
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
-from stallscope.placement.state import build_cluster
+from stallscope.placement.snapshot import snapshot_of
 from stallscope.placement.waiting import why_waiting
 
 __all__ = [
@@ -62,7 +62,7 @@ def judge_group(
     tags = membership(declared, names)
     problem = build_problem(
         compile_pods(pods),
-        build_cluster(topology),
+        snapshot_of(topology),
         settings,
         counted=[ranks is None or p.name in ranks for p in pods],
         tags=tags,

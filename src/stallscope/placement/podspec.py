@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from stallscope.model.kube import DEFAULT_NAMESPACE
 from stallscope.model.source import as_list, as_map, as_str, as_str_map, dig
 from stallscope.placement.amounts import asked_by, host_ports
+from stallscope.placement.holding import Known, held_by
 from stallscope.placement.terms import (
     AffinityTerm,
     RequiredNodes,
@@ -107,10 +108,12 @@ def compile_pod(body: Mapping[str, Any], namespace: str = DEFAULT_NAMESPACE) -> 
     )
 
 
-def compile_bound(body: Mapping[str, Any], *, home: str, namespace: str, name: str, labels: Mapping[str, str]) -> BoundSpec:
-    """Parse a pod that is already bound to node `home`."""
+def compile_bound(
+    body: Mapping[str, Any], *, home: str, namespace: str, name: str, labels: Mapping[str, str], known: Known | None = None
+) -> BoundSpec:
+    """Parse a pod that is already bound to node `home`; `known` is what the pods before were found to hold."""
     spec = as_map(body.get("spec"))
-    asked = asked_by(spec, as_map(body.get("status")))
+    asked, ports = held_by(body, {} if known is None else known)
     has_affinity = bool(spec.get("affinity"))
     return BoundSpec(
         name=name,
@@ -119,7 +122,7 @@ def compile_bound(body: Mapping[str, Any], *, home: str, namespace: str, name: s
         labels=labels,
         requests=asked.requests,
         scoring=asked.scoring,
-        ports=host_ports(spec),
+        ports=ports,
         anti_affinity=parse_required_terms(spec, "podAntiAffinity", namespace, labels) if has_affinity else (),
         preferred=_preferred(spec, namespace, labels) if has_affinity else (),
         priority=as_int(spec.get("priority"), 0),

@@ -15,7 +15,7 @@ from stallscope.placement.podspec import PodSpec
 from stallscope.placement.problem import Problem, build_problem
 from stallscope.placement.reach import reach
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
-from stallscope.placement.state import build_cluster
+from stallscope.placement.snapshot import snapshot_of
 from stallscope.placement.terms import RequiredNodes
 from stallscope.placement.tolerations import FILTERING_EFFECTS, Toleration
 
@@ -59,7 +59,7 @@ def zone_rooms(
     labels = [p.klass or p.name for p in pods]
     zones = sorted({z for n in topology.nodes if (z := n.labels.get(settings.zone_key))})
     taints = gpu_taints(topology, settings.zone_key) if tolerate_gpu_taints else {}
-    cluster = build_cluster(topology)
+    cluster = snapshot_of(topology)
     rooms = {}
     for zone in zones:
         missing_taints = taints.get(zone, ())

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from stallscope.model.topology import Node, Topology
 from stallscope.placement.amounts import CPU, EPHEMERAL, MEMORY, PODS, whole
+from stallscope.placement.holding import Known
 from stallscope.placement.podspec import BoundSpec, PodSpec, compile_bound
 
 
@@ -96,9 +97,11 @@ def build_cluster(topology: Topology) -> Cluster:
         unstated=_unstated(topology.nodes, capacity_known=topology.capacity_known),
         by_name={n.name: n for n in nodes},
     )
+    known: Known = {}
     for pod in topology.bound_pods:
         if pod.node in cluster.by_name:
-            cluster.place(compile_bound(pod.body, home=pod.node, namespace=pod.namespace, name=pod.name, labels=pod.labels))
+            where = {"home": pod.node, "namespace": pod.namespace, "name": pod.name}
+            cluster.place(compile_bound(pod.body, **where, labels=pod.labels, known=known))
     return cluster
 
 
