@@ -155,6 +155,8 @@ def _pod_level(spec: Mapping[str, Any], total: Amounts, bad: set[str], live: Res
     if not resources:
         return {}
     requests, limits = _listed(resources.get("requests"), bad), _listed(resources.get("limits"), bad)
+    if requests or limits:  # huge pages of the containers become a pod-level limit (defaultHugePagePodLimits)
+        limits |= {n: a for n, a in total.items() if n.startswith("hugepages-") and n not in {**limits, **requests}}
     asked = {name: total[name] for name in (CPU, MEMORY) if limits and name in total}
     requests = {n: a for n, a in {**limits, **asked, **requests}.items() if _pod_level_supported(n)}
     if live is None:

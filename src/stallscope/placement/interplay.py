@@ -135,7 +135,7 @@ def _settled(found: Interplay, classes: Sequence[PodClass]) -> Interplay:
         more = sum(sizes[c] for c in counted.classes)
         if not more:
             fixed.append(counted)
-        elif max(counted.base.values(), default=0) + more - 1 + counted.self_match > counted.max_skew:
+        elif max(counted.base.values(), default=0) + more > counted.max_skew:  # itself among them, or all beside it
             moving.append(counted)
     lone = not found.attract
     return replace(

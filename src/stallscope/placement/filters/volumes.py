@@ -52,11 +52,17 @@ def _look_at(claim: str, pod: PodSpec, settings: Settings, prepared: VolumeState
     volume = as_str(dig(body, "spec", "volumeName"))
     if not volume:
         prepared.unjudged.append(f"PersistentVolumeClaim {claim} (not bound yet)")
-        _add_class(settings.storage_classes.get(as_str(dig(body, "spec", "storageClassName"))), prepared)
+        name = as_str(dig(body, "spec", "storageClassName"))
+        if not any(_is_free(v, name) for v in settings.volumes.values()):  # else one of them might be bound instead
+            _add_class(settings.storage_classes.get(name), prepared)
     elif volume not in settings.volumes:
         prepared.unjudged.append(f"PersistentVolume {volume} (not among the inputs)")
     else:
         _add_volume(settings.volumes[volume], prepared)
+
+
+def _is_free(volume: Mapping[str, Any], storage_class: str) -> bool:
+    return dig(volume, "spec", "storageClassName") == storage_class and dig(volume, "spec", "claimRef") is None
 
 
 def _add_class(body: Mapping[str, Any] | None, prepared: VolumeState) -> None:
@@ -81,12 +87,14 @@ def _add_volume(body: Mapping[str, Any], prepared: VolumeState) -> None:
         prepared.terms.append(tuple(parse_node_term(t) for t in as_list(as_map(required).get("nodeSelectorTerms"))))
     labels = as_str_map(dig(body, "metadata", "labels"))
     for key in _KEYS:
-        if key in labels:
-            prepared.zones.append((key, frozenset(z.strip() for z in labels[key].split("__"))))
+        values = frozenset(z.strip() for z in labels[key].split("__")) if key in labels else frozenset({""})
+        if "" not in values:  # a list with an empty name is ignored whole (volumehelpers.LabelZonesToSet)
+            prepared.zones.append((key, values))
 
 
 def refuse_volumes(prepared: VolumeState, node: Node) -> Refusal | None:
-    if any(not any(t.matches(node.labels, node.name) for t in terms) for terms in prepared.terms):
+    # A volume is compared with a nameless copy of the node (storage/volume CheckNodeAffinity).
+    if any(not any(t.matches(node.labels, "") for t in terms) for terms in prepared.terms):
         return NODE_CONFLICT
     if any(not any(t.matches(node.labels, node.name) for t in terms) for terms in prepared.provisioned):
         return NOT_PROVISIONED
