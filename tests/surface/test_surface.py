@@ -10,8 +10,9 @@ import json
 import click
 import pytest
 
-from stallscope.cli import exitcodes, main
-from stallscope.cli.options import CNIS, FORMATS
+from stallscope.cli import exitcodes, jobs, main, reach, rehearse
+from stallscope.cli import map as map_verb
+from stallscope.cli.options import CNIS, FIX_FORMATS, FORMATS
 from stallscope.findings import Confidence, Severity, SuppressedBy
 from stallscope.load.config import KEYS, YAML_NAMES
 from stallscope.load.directives import ANNOTATION
@@ -27,6 +28,17 @@ FLAGS = {
     ],
     "reach": [*INPUT, "--from", "--to", "--port", "--job", "-o", "--output"],
     "map": [*INPUT, *PRICES, "-o", "--output", "--job", "--as-written"],
+    "jobs": [*INPUT, "--flows", "-o", "--output"],
+    "fix": [
+        *INPUT, "-o", "--output", "--write", "--check", "--strategy", "--zone", "--coordinator", "--spread-hosts",
+        "--select", "--ignore", "--color", "-q", "--quiet",
+    ],
+    "rehearse": [
+        *INPUT, *PRICES, "-o", "--output", "--job", "--split", "--fixed", "--both", "--placement", "--steps", "--repeat",
+        "--ranks", "--exec", "--fault", "--built-in", "--max-idle", "--require-reachable", "--backend", "--context",
+        "--image", "--write-kind", "--named", "--color", "-q", "--quiet", "--no-progress",
+    ],
+    "bench": [],
     "explain": ["RULE", "-o", "--output", "--color"],
     "rules": ["--select", "-o", "--output", "--color"],
     "completion": ["{bash|zsh|fish}"],
@@ -40,13 +52,65 @@ def test_verbs() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("verb", FLAGS)
-def test_flags(verb) -> None:
-    command = main.cli.get_command(click.Context(main.cli), verb)
-    assert command is not None
+def flags(command: click.Command) -> list[str]:
     context = click.Context(command)
     words = [[p.make_metavar(context)] if isinstance(p, click.Argument) else p.opts for p in command.params]
-    assert [name for names in words for name in names] == FLAGS[verb]
+    return [name for names in words for name in names]
+
+
+def verb_of(name: str) -> click.Command:
+    command = main.cli.get_command(click.Context(main.cli), name)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_flags(verb) -> None:
+    assert flags(verb_of(verb)) == FLAGS[verb]
+
+
+def test_flags_below_bench() -> None:
+    bench = verb_of("bench")
+    assert isinstance(bench, click.Group)
+    assert {name: flags(command) for name, command in bench.commands.items()} == {
+        "faults": ["--fault", "--ranks", "--steps", "--repeat", "--built-in", "-o", "--output"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("verb", "flag", "words"),
+    [
+        ("check", "--fail-on", ["error", "warning", "info", "never"]),
+        ("check", "--algorithm", ["ring", "tree"]),
+        ("fix", "--strategy", ["auto", "pin", "portable", "native"]),
+        ("fix", "--coordinator", ["auto", "gpu-nodes", "cpu-pool"]),
+        ("rehearse", "--backend", ["pocket", "kind", "current"]),
+    ],
+)
+def test_choices(verb, flag, words) -> None:
+    option = next(p for p in verb_of(verb).params if flag in p.opts)
+    assert isinstance(option.type, click.Choice)
+    assert list(option.type.choices) == words
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], *([v, "--help"] for v in main.VERBS), ["bench", "faults", "--help"]], ids=" ".join
+)
+@pytest.mark.parametrize("prog", ["stallscope", "kubectl stallscope"])
+def test_help_fits_a_terminal_and_explains_every_flag(words, prog, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main.run(words, prog) == exitcodes.CLEAN
+    told = capsys.readouterr().out
+    long = [line for line in told.splitlines() if len(line) > 80]
+    assert not [line for line in long if prog == "stallscope" or "/completions/" not in line]
+    assert prog == "stallscope" or not [line for line in told.splitlines() if line.lstrip().startswith("stallscope ")]
+    command: click.Command = main.cli
+    for word in words[:-1]:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    assert [p.opts[0] for p in command.params if isinstance(p, click.Option) and not p.help] == []
 
 
 RULES = {
@@ -111,6 +175,11 @@ def test_rule_ids_are_never_renamed_removed_or_reused() -> None:
 
 def test_words() -> None:
     assert FORMATS == ("text", "short", "json", "sarif", "junit", "github", "gitlab", "md")
+    assert reach.FORMATS == ("text", "json", "md", "html")
+    assert map_verb.FORMATS == ("text", "svg", "html")
+    assert rehearse.FORMATS == ("text", "json", "md", "html")
+    assert jobs.FORMATS == ("text", "json")
+    assert FIX_FORMATS == ("diff", "json", "kustomize", "jsonpatch")
     assert CNIS == ("cilium", "calico", "ovn", "antrea", "generic", "none")
     assert list(Severity) == ["error", "warning", "info"]
     assert list(Confidence) == ["certain", "depends"]
