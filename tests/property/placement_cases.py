@@ -47,14 +47,26 @@ SELECTORS: list[Body] = [
     {"matchLabels": {"job": "x", "role": "worker"}},
     {"matchLabels": {"role": "master"}},
     {"matchExpressions": [{"key": "role", "operator": "Exists"}]},
+    {"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["master"]}]},
+    {},
+]
+NAMESPACES: dict[str, dict[str, str]] = {"t": {"team": "x"}, "u": {}}
+SCOPES: list[Body] = [
+    {"namespaces": ["u"]},
+    {"namespaceSelector": {}},
+    {"namespaceSelector": {"matchLabels": {"team": "x"}}},
+    {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]}},
+    {"matchLabelKeys": ["role"]},
+    {"mismatchLabelKeys": ["role"]},
 ]
 KEYS = st.sampled_from([ZONE, ZONE, HOSTNAME, "rack"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def affinity_terms() -> st.SearchStrategy[list[Body]]:
-    term = st.fixed_dictionaries({"topologyKey": KEYS, "labelSelector": st.sampled_from(SELECTORS)})
-    return st.lists(term, min_size=1, max_size=2)
+    plain = st.fixed_dictionaries({"topologyKey": KEYS, "labelSelector": st.sampled_from(SELECTORS)})
+    scoped = st.builds(lambda term, scope: {**term, **scope}, plain, st.sampled_from(SCOPES))
+    return st.lists(st.one_of(plain, plain, scoped), min_size=1, max_size=2)
 
 
 @st.composite
@@ -67,6 +79,8 @@ def spread(draw: st.DrawFn) -> Body:
     }
     if draw(st.integers(0, 4)) == 0:
         body["minDomains"] = draw(st.integers(1, 3))
+    if draw(st.integers(0, 4)) == 0:
+        body["matchLabelKeys"] = ["role"]
     if draw(st.booleans()):
         body["nodeTaintsPolicy"] = draw(st.sampled_from(["Honor", "Ignore"]))
     if draw(st.booleans()):
@@ -82,7 +96,11 @@ def spec(draw: st.DrawFn, *, terms: bool = True) -> Body:
     container: Body = {"name": "c", "resources": {"requests": requests}}
     if draw(st.integers(0, 7)) == 0:
         container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+        if draw(st.booleans()):
+            container["ports"][0]["hostIP"] = draw(st.sampled_from(["10.0.0.1", "10.0.0.2"]))
     body: Body = {"containers": [container]}
+    if draw(st.integers(0, 7)) == 0:
+        body["initContainers"] = [{"name": "i", "resources": {"requests": {"cpu": "2"}}}]
     if draw(st.booleans()):
         body["tolerations"] = [{"key": "gpu", "operator": "Exists"}]
     choice = draw(st.integers(0, 9))
@@ -91,7 +109,12 @@ def spec(draw: st.DrawFn, *, terms: bool = True) -> Body:
     affinity: Body = {}
     if choice == 1:
         values = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2, unique=True))
-        term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": values}]}
+        term: Body = {
+            "matchExpressions": [{"key": ZONE, "operator": draw(st.sampled_from(["In", "NotIn"])), "values": values}]
+        }
+        if draw(st.booleans()):
+            name = {"key": "metadata.name", "operator": draw(st.sampled_from(["In", "NotIn"])), "values": ["n0"]}
+            term["matchFields"] = [name]
         affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [term]}}
     if terms and draw(st.integers(0, 2)) == 0:
         affinity["podAffinity"] = {REQUIRED: draw(affinity_terms())}
@@ -129,8 +152,10 @@ def cluster(draw: st.DrawFn, *, most: int = 4) -> Topology:
         body: Body = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}
         if draw(st.integers(0, 2)) == 0:
             body["affinity"] = {"podAntiAffinity": {REQUIRED: draw(affinity_terms())}}
-        bound.append(pod(f"old{i}", labels, body, nodeName=home))
-    return Topology(nodes=tuple(map(node_from_body, bodies)), bound_pods=bound_pods(bound))
+        old = pod(f"old{i}", labels, body, nodeName=home)
+        old["metadata"]["namespace"] = draw(st.sampled_from(["t", "t", "u"]))
+        bound.append(old)
+    return Topology(nodes=tuple(map(node_from_body, bodies)), bound_pods=bound_pods(bound), namespaces=NAMESPACES)
 
 
 def brute_force(pods: list[PodRequest], topology: Topology, most: int = 4000) -> list[tuple[str | None, ...]] | None:
@@ -171,7 +196,8 @@ def _next(pods: list[PodRequest], topology: Topology, state: RawState) -> Iterat
 def _homes(pods: list[PodRequest], topology: Topology, placed: tuple[str | None, ...], which: int) -> tuple[str, ...]:
     bodies = [b.body for b in topology.bound_pods]
     bodies += [_bound(pods[i].body, home) for i, home in enumerate(placed) if home is not None]
-    return feasible(pods[which].body, Topology(nodes=topology.nodes, bound_pods=bound_pods(bodies))).feasible
+    filled = Topology(nodes=topology.nodes, bound_pods=bound_pods(bodies), namespaces=topology.namespaces)
+    return feasible(pods[which].body, filled).feasible
 
 
 def _bound(body: Any, home: str) -> Body:
