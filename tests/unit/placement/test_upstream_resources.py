@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from placement_upstream import ROOM, Body, bound, judge, node, pod, said
 
+from stallscope.placement.amounts import asked_by
+
 FULL = "Too many pods"
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 
@@ -191,3 +193,22 @@ def test_ports_of_sidecars_and_of_the_host_network() -> None:
         assert said(incoming, node(), on=[old]) == {"n": PORTS if stays else None}
     old = bound("n", hostNetwork=True, containers=[{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}])
     assert said(incoming, node(), on=[old]) == {"n": PORTS}
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu", "mebibytes"),
+    [
+        ({}, 100, 200),
+        ({"requests": {"cpu": "0"}}, 0, 200),  # said, and nothing
+        ({"requests": {"cpu": "1", "memory": "1Gi"}}, 1000, 1024),
+        ({"containers": [container("a"), container("b", "1")]}, 1100, 400),
+        ({"initContainers": [container("i", "1")]}, 1000, 200),  # silent init containers count as silent ones do
+        ({"initContainers": [container("i", stays=True)]}, 200, 400),
+        ({"overhead": {"cpu": "1"}}, 1100, 200),
+        ({"resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}, 2000, 2048),
+        ({"resources": {"limits": {"cpu": "2", "memory": "2Gi"}}}, 2000, 2048),
+    ],
+)
+def test_what_the_scores_assume_of_silent_containers(spec: Body, cpu: int, mebibytes: int) -> None:
+    """framework PodInfo.CalculateResource: PodRequests with NonMissingContainerRequests (100m, 200Mi) for each container."""
+    assert asked_by(pod(**spec)["spec"]).scoring == (cpu, mebibytes * 1024 * 1024)
