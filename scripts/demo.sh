@@ -40,5 +40,5 @@ step "5. Apply it and check again" "stallscope fix --write . && stallscope check
 stallscope fix --write -q . || fail "fix --write should succeed"
 stallscope check --min-severity warning . -o text -o json=after.report || fail "the fixed files should be clean (exit 0)"
 
-step "In one table" "as written | fixed"
+printf '\n\033[1m==> %s\033[0m\n\n' "In one table"
 python "$table" "$work"

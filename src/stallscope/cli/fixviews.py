@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 
 def emit(run: Run, outputs: Sequence[Any], color: str) -> None:
-    from stallscope.cli.console import wants_color, write
+    from stallscope.cli.console import say, wants_color, write
     from stallscope.cli.outputs import replace_file
 
     for output in sorted(outputs, key=lambda o: not o.file):
-        if output.format == "kustomize" and output.file:
+        if output.format == "kustomize" and not run.changes:  # kustomize refuses a component that is empty
+            say(f"no patch, so no component{f' in {output.file}' if output.file else ''}")
+        elif output.format == "kustomize" and output.file:
             _write_folder(output.file, component(run))
         elif output.file:
             replace_file(output.file, view(run, output.format))

@@ -49,7 +49,7 @@ def command(options: InputOptions, prices: PriceFacts, output: tuple[str, ...], 
     from stallscope.cli.outputs import emit_views, parse_outputs
     from stallscope.cli.pipeline import judged
     from stallscope.render.zonemap.page import page
-    from stallscope.render.zonemap.svg import svg
+    from stallscope.render.zonemap.svg import side_by_side
     from stallscope.render.zonemap.text import text
 
     outputs = parse_outputs(output, FORMATS)
@@ -76,7 +76,7 @@ def command(options: InputOptions, prices: PriceFacts, output: tuple[str, ...], 
             f"{title}\n{''.join(map(text, scenes))}{_lines(notes)}" for title, scenes, notes in groups
         ),
         "html": lambda: page("Stallscope zone map", groups),
-        "svg": lambda: svg(groups[0][1][0]) + "\n",
+        "svg": lambda: side_by_side(groups[0][1]) + "\n",
     }
     emit_views(outputs, views)
     return exitcodes.ERROR if unread.tell(before.inputs.problems) else exitcodes.CLEAN

@@ -30,6 +30,8 @@ def rows(judged: JobJudgement) -> list[tuple[str, ...]]:
 def decided_by(verdict: Verdict) -> str:
     """The deciding rule with its line, or what default deny, no policy or a missing fact amounts to."""
     side = verdict.deciding
+    if verdict.outcome is Outcome.ALLOWED and not side.rules and verdict.egress.rules:
+        side = verdict.egress  # nothing selects the destination: what lets it out decides
     if verdict.outcome is Outcome.UNJUDGED:
         return verdict.reason or side.reason
     if verdict.by_mesh and (side.outcome is Outcome.PROXIED or not (side.rules or side.isolating)):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from stallscope.findings import Finding, Label, Severity
 from stallscope.model.source import Location, Span
+from stallscope.render.excerpt import excerpt
 from stallscope.render.report import Look, NoSources, Report
 from stallscope.render.text import finding_text, render
 
@@ -191,3 +192,27 @@ def test_a_problem_that_a_finding_reports_is_not_said_twice(report, sources, at)
 
 def test_a_clean_report_is_empty(sources) -> None:
     assert render(Report(version="0"), sources, WIDE) == ""
+
+
+def test_two_places_on_one_long_line_are_shown_apart() -> None:
+    """A JSON dump is one line: each label gets the part of the line it speaks of."""
+    line = '{"first": 1, ' + '"x": 0, ' * 60 + '"second": 2}'
+    at = line.index('"second"') + 1
+    labels = [
+        Label(location=Location(file="d.json", span=Span(1, 2, 1, 9, 1, 8)), text="one", primary=True),
+        Label(location=Location(file="d.json", span=Span(1, at, 1, at + 8, at - 1, at + 7)), text="two"),
+    ]
+
+    class Sources:
+        def text(self, file: str) -> str:
+            return line
+
+        def lines(self, file: str) -> list[str]:
+            return [line]
+
+    _, shown = excerpt(labels, "error", Sources(), Look(width=80))
+    first, second = (i for i, text in enumerate(shown) if text.startswith("1 | "))
+    for place, word in ((first, '"first"'), (second, '"second"')):
+        marks = shown[place + 1]
+        begin = min(i for i, c in enumerate(marks) if c in "^-")
+        assert shown[place][begin : begin + len(word)] == word

@@ -130,3 +130,17 @@ def test_a_real_browser_shows_it(tmp_path, scheme, incident):
     command = ["chromium", *flags, f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={shot}", source.as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     assert shot.stat().st_size > 20_000  # a blank page of this size compresses to a few kilobytes
+
+
+def test_the_svg_shows_as_written_and_fixed(tmp_path: Path):
+    assert run(["map", str(INCIDENT), "-o", f"svg={tmp_path}/map.svg"]) == 0
+    root = ET.parse(tmp_path / "map.svg").getroot()  # noqa: S314  our own
+    parts = root.findall(f"{SVG}svg")
+    assert [p.findtext(f"{SVG}title") for p in parts] == [
+        "as written: the worst reachable placement",
+        "after stallscope fix",
+    ]
+    assert float(parts[1].get("x", "0")) == float(parts[0].get("width", "0"))
+    assert float(root.get("width", "0")) == sum(float(p.get("width", "0")) for p in parts)
+    ids = [e.get("id") for e in root.iter() if e.get("id")]
+    assert len(ids) == len(set(ids))

@@ -6,6 +6,7 @@ Kinds differ by dash and weight as well as by colour; every cell and edge has a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -52,8 +53,31 @@ class _Placed:
     centres: dict[str, tuple[float, float]]
 
 
+def side_by_side(scenes: Sequence[Scene]) -> str:
+    """All scenes from left to right in one ``<svg>`` element: as written, and fixed."""
+    drawn = [_drawn(scene, f"map{i}") for i, scene in enumerate(scenes)]
+    if len(drawn) == 1:
+        return drawn[0][0]
+    width, height = sum(w for _, w, _ in drawn), max(h for _, _, h in drawn)
+    parts, x = [], 0.0
+    for text, wide, _ in drawn:
+        parts.append(text.replace("<svg ", f'<svg x="{x:.0f}" ', 1))
+        x += wide
+    label = escape("; ".join(scene.title for scene in scenes))
+    return (
+        f'<svg class="map" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}"><title>{label}</title>'
+        f'<style>{STYLE}</style><rect class="paper" width="100%" height="100%"/>{"".join(parts)}</svg>'
+    )
+
+
 def svg(scene: Scene, *, ident: str = "map") -> str:
     """The scene as one ``<svg>`` element. `ident` makes element ids unique when several stand on one page."""
+    return _drawn(scene, ident)[0]
+
+
+def _drawn(scene: Scene, ident: str) -> tuple[str, float, float]:
+    """The element, its width and its height."""
     placed = _Placed([], [], {})
     x, height = float(MARGIN), 0.0
     for column in scene.columns:
@@ -72,7 +96,7 @@ def svg(scene: Scene, *, ident: str = "map") -> str:
         f'<text class="heading" x="{MARGIN}" y="{MARGIN + 10}">{escape(scene.title)}</text>'
     )
     caption = f'<text class="soft" x="{MARGIN}" y="{total - MARGIN:.0f}">{escape(scene.caption)}</text>'
-    return head + "".join((*placed.back, *edges, *placed.front)) + caption + "</svg>"
+    return head + "".join((*placed.back, *edges, *placed.front)) + caption + "</svg>", width, total
 
 
 def describe(scene: Scene) -> str:
