@@ -171,11 +171,10 @@ class Naive:
         if end.ip and not end.reserved:
             dual = "enable-ipv6" in self.options
             found[f"reserved:world-ipv{ip_address(end.ip).version}" if dual else "reserved:world"] = ""
-        if {"host", "remote-node"} & set(end.reserved):
-            found["k8s:io.cilium.k8s.policy.cluster"] = "default"
-            source = "k8s" if "host" in end.reserved else "node"
-            if source == "k8s" or "enable-node-selector-labels" in self.options:
-                found |= {f"{source}:{k}": v for k, v in end.node_labels}
+        if "host" in end.reserved:
+            found |= {f"k8s:{k}": v for k, v in end.node_labels}
+        elif "remote-node" in end.reserved and "enable-node-selector-labels" in self.options:
+            found |= {f"node:{k}": v for k, v in end.node_labels} | {"k8s:io.cilium.k8s.policy.cluster": "default"}
         return found
 
     def _side(self, way: str, subject: Endpoint, peer: Endpoint, server: Endpoint, port: int, protocol: Protocol) -> str:

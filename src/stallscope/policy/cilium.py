@@ -16,7 +16,7 @@ from stallscope.model.source import Route, as_list, as_map, as_str
 from stallscope.model.traffic import Direction, Protocol, RuleRef
 from stallscope.policy.cilium_context import CiliumContext
 from stallscope.policy.cilium_reject_ports import active_rules, port_number, port_text
-from stallscope.policy.cilium_selectors import SourcedSelector, in_namespace, parse_terms, peer_selector
+from stallscope.policy.cilium_selectors import SourcedSelector, in_cluster, in_namespace, parse_terms, peer_selector
 from stallscope.policy.ir import Action, Block, Clause, Peer
 from stallscope.policy.peers import CidrPeer, EntityPeer, FactPeer, SelectorPeer, parse_network
 from stallscope.policy.portset import LAST_PORT, TRANSPORT, PortItem
@@ -125,7 +125,8 @@ def _read(kind: str, value: Iterable[Any], namespace: str, context: CiliumContex
             case "Endpoints":
                 yield SelectorPeer(peer_selector(item, namespace=namespace, cluster=context.peer_cluster, init=init))
             case "Nodes":
-                yield SelectorPeer(SourcedSelector(parse_terms(item)).plus("reserved", "remote-node", "Exists"))
+                nodes = SourcedSelector(parse_terms(item)).plus("reserved", "remote-node", "Exists")
+                yield SelectorPeer(in_cluster(nodes, context.peer_cluster))
             case "Entities":
                 yield EntityPeer(as_str(item), context.cluster)
             case "CIDR":

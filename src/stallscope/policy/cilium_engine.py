@@ -124,11 +124,8 @@ def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces
         address = None
     else:
         reserved, address = _reserved(reserved, address, endpoint, options)
-        if NODES & reserved:
-            sourced[f"k8s:{CLUSTER}"] = options.cluster
-            source = "k8s" if "host" in reserved else "node"
-            if source == "k8s" or options.node_selectors:
-                sourced.update((f"{source}:{k}", v) for k, v in endpoint.node_labels)
+        if NODES & reserved and not raw:
+            sourced.update(_node_labels(endpoint, "host" in reserved, options))
     sourced.update((f"reserved:{name}", "") for name in reserved)
     sourced.update(raw)
     governed = endpoint.is_pod or bool(MANAGED_RESERVED & reserved) or ("host" in reserved and options.host_firewall)
@@ -143,6 +140,18 @@ def make_view(endpoint: Endpoint, options: CiliumOptions, namespaces: Namespaces
         address=address,
         governed=governed and not endpoint.host_network,
     )
+
+
+def _node_labels(endpoint: Endpoint, host: bool, options: CiliumOptions) -> Mapping[str, str]:
+    """
+    A node's own labels, and its cluster's, are part of its identity only with enable-node-selector-labels
+    (pkg/node/manager nodeIdentityLabels); the local node is its host endpoint, whose labels host policies select.
+    """
+    source = "k8s" if host else "node"
+    found = {f"{source}:{k}": v for k, v in endpoint.node_labels} if host or options.node_selectors else {}
+    if options.node_selectors and (not host or options.version >= (1, 20)):
+        found[f"k8s:{CLUSTER}"] = options.cluster
+    return found
 
 
 def _raw(labels: Sequence[str]) -> Mapping[str, str]:

@@ -12,8 +12,8 @@ from typing import Any
 from stallscope.model.source import as_list
 from stallscope.model.traffic import Direction
 from stallscope.policy.cilium_context import CiliumContext
-from stallscope.policy.cilium_selectors import SourcedSelector, Term, in_namespace, parse_terms
-from stallscope.policy.identity import CLUSTER, NAMESPACE, NAMESPACE_LABELS
+from stallscope.policy.cilium_selectors import SourcedSelector, Term, in_cluster, in_namespace, parse_terms
+from stallscope.policy.identity import NAMESPACE, NAMESPACE_LABELS
 from stallscope.policy.ir import Peer
 from stallscope.policy.netpol import NetpolReading, pods_and_addresses
 from stallscope.policy.peers import CidrPeer, SelectorPeer
@@ -60,10 +60,3 @@ def namespace_terms(selector: Mapping[str, Any]) -> tuple[Term, ...]:
     """A namespaceSelector: keys are namespace labels; an empty one means "has a namespace", so pods only."""
     chosen = parse_terms(selector, source="k8s", key_prefix=NAMESPACE_LABELS + ".")
     return chosen or SourcedSelector().plus("k8s", NAMESPACE, "Exists").terms
-
-
-def in_cluster(selector: SourcedSelector, cluster: str) -> SourcedSelector:
-    """`selector` limited to the local cluster unless it names one (policy-default-local-cluster)."""
-    if not cluster or selector.names(CLUSTER):
-        return selector
-    return selector.plus("k8s", CLUSTER, "In", cluster)

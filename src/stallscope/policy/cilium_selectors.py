@@ -148,6 +148,13 @@ def _terms(body: Mapping[str, Any], source: str, key_prefix: str) -> Iterable[Te
         yield term(owner, key_prefix + bare, str(entry.get("operator", "")), values)
 
 
+def in_cluster(selector: SourcedSelector, cluster: str) -> SourcedSelector:
+    """`selector` limited to the local cluster unless it names one (policy-default-local-cluster)."""
+    if not cluster or selector.names(CLUSTER):
+        return selector
+    return selector.plus("k8s", CLUSTER, "In", cluster)
+
+
 def peer_selector(value: Any, *, namespace: str, cluster: str, init: bool = False) -> SourcedSelector:
     """
     A selector of ``fromEndpoints``/``toEndpoints`` with the defaults the agent adds (getEndpointSelector): the policy's
@@ -163,6 +170,4 @@ def peer_selector(value: Any, *, namespace: str, cluster: str, init: bool = Fals
             result = result if init else result.plus("k8s", NAMESPACE, "Exists")
         elif not selector.names_prefix(_META):
             result = result.plus("k8s", NAMESPACE, "In", namespace)
-    if cluster and not selector.names(CLUSTER):
-        result = result.plus("k8s", CLUSTER, "In", cluster)
-    return result
+    return in_cluster(result, cluster)

@@ -15,8 +15,8 @@ from stallscope.model.kube import KubeObject
 from stallscope.model.source import Location, as_list, as_map, as_str
 from stallscope.model.traffic import Direction, Protocol
 from stallscope.policy.cilium_context import CiliumContext
-from stallscope.policy.cilium_netpol import in_cluster, namespace_terms
-from stallscope.policy.cilium_selectors import SourcedSelector, parse_terms
+from stallscope.policy.cilium_netpol import namespace_terms
+from stallscope.policy.cilium_selectors import SourcedSelector, in_cluster, parse_terms
 from stallscope.policy.ir import Action, Block, Clause, Peer, Subject
 from stallscope.policy.peers import CidrPeer, SelectorPeer, parse_network
 from stallscope.policy.portset import TRANSPORT, PortItem

@@ -145,3 +145,21 @@ def test_reserved_endpoints_are_selected_by_clusterwide_policies(
     policy_set = policies(cnp("ingress: [{}]", selector, "CiliumClusterwideNetworkPolicy"), "cilium")
     ends = (Endpoint(name="he", reserved=("health",)), pod("a"))
     assert [ask(policy_set, REMOTE, e).ingress.outcome for e in ends] == [health, plain]
+
+
+def test_nodes_carry_their_cluster_only_with_node_labels(policies: Policies, ask: Ask, pod: Pod) -> None:
+    """pkg/node/manager nodeIdentityLabels: the cluster label comes with the node labels, not before."""
+    negative = "{matchExpressions: [{key: io.cilium.k8s.namespace.labels.team, operator: NotIn, values: [web]}]}"
+    text = cnp(f"ingress: [{{fromEndpoints: [{negative}]}}]")
+    for flag, local, expected in (("false", "true", "denied"), ("true", "true", "allowed"), ("false", "false", "allowed")):
+        options = {"enable-node-selector-labels": flag, "policy-default-local-cluster": local}
+        assert ask(policies(text, "cilium", options=options), REMOTE, pod("a")).outcome == expected, options
+
+
+def test_node_selectors_keep_to_the_local_cluster(policies: Policies, ask: Ask, pod: Pod) -> None:
+    """getNodeSelector: addClusterFilterByDefault."""
+    far = Endpoint(name="far", raw_labels=("reserved:remote-node", "node:pool=gpu", "k8s:io.cilium.k8s.policy.cluster=c2"))
+    text = cnp("ingress: [{fromNodes: [{matchLabels: {pool: gpu}}]}]")
+    for local, expected in (("true", "denied"), ("false", "allowed")):
+        options = {"enable-node-selector-labels": "true", "policy-default-local-cluster": local}
+        assert ask(policies(text, "cilium", options=options), far, pod("a")).outcome == expected
