@@ -12,7 +12,7 @@ EPILOG = """\
 Examples:
   {prog} bench faults > records.jsonl
   {prog} bench faults --fault straggler:ms=100 --repeat 5 -o r.jsonl
-  {prog} rehearse --fault list                      what there is
+  {prog} bench faults --fault list                  what there is
 
 Exit status:
   0  every run ended as its fault's definition says
@@ -27,7 +27,9 @@ def command() -> None:
 
 
 @command.command(cls=VerbCommand, epilog=EPILOG, short_help="Run each fault once, or as often as said.")
-@click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGS]", help="Only these faults; all otherwise.")
+@click.option(
+    "--fault", "faults", multiple=True, metavar="NAME[:ARGS]", help="Only these faults, else all; `list` shows them."
+)
 @click.option("--ranks", type=click.IntRange(2, 16), default=4, show_default=True, help="Ranks of the small job.")
 @click.option("--steps", type=click.IntRange(8, 1000), default=24, show_default=True, help="Steps of a run.")
 @click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Records a fault.")
@@ -46,8 +48,11 @@ def faults(faults: tuple[str, ...], ranks: int, steps: int, repeat: int, built_i
     from stallscope.cli.console import say, write
     from stallscope.cli.ending import orderly
     from stallscope.lab.faults.bench import BenchSettings, as_expected, bench_faults
-    from stallscope.lab.faults.registry import FAULTS, parse_faults
+    from stallscope.lab.faults.registry import FAULTS, describe_faults, parse_faults
 
+    if faults == ("list",):
+        click.echo(describe_faults(), nl=False)
+        return exitcodes.CLEAN
     armed = parse_faults(faults or tuple(FAULTS))
     settings = BenchSettings(ranks=ranks, steps=steps, repeat=repeat, prefer_torch=not built_in)
     odd = 0

@@ -20,6 +20,9 @@ def guarded(run: Callable[[], int], prog: str) -> int:
     except StallscopeError as error:
         report(error.message, error.hint)
         return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(error.format_message())  # the help of a group of verbs, as it is
+        return exitcodes.ERROR
     except click.ClickException as error:
         report(_click_message(error), _click_hint(error, prog))
         return exitcodes.ERROR

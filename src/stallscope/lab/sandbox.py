@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stallscope.errors import LabError
+from stallscope.errors import LabError, StallscopeError
 from stallscope.lab import kernel
 
 Emit = Callable[[dict[str, Any]], None]
@@ -135,7 +135,7 @@ def _init(work: Work, writing: int) -> None:
 
 
 def _fail(writing: int, error: BaseException) -> None:
-    if isinstance(error, LabError):
+    if isinstance(error, StallscopeError):  # a fault that does not fit the job, too: the user's to correct, no failure
         _write(writing, {"sandbox": "error", "message": error.message, "hint": error.hint})
         return
     where = ""

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stallscope.cli import exitcodes
 from stallscope.cli.failure import guarded
+from stallscope.cli.main import run
 from stallscope.errors import LoadError, NothingToCheck
 
 
@@ -54,3 +56,10 @@ def test_a_bug_without_a_place_for_the_log(capsys, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(Path("/nonexistent")))
     assert guarded(raising(RuntimeError("x")), "stallscope") == 2
     assert capsys.readouterr().err == "error: this is a bug in Stallscope: RuntimeError: x\n"
+
+
+def test_a_group_without_a_verb_shows_its_help_as_it_is(capsys) -> None:
+    assert run(["bench"]) == exitcodes.ERROR
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "Usage: stallscope bench [OPTIONS] COMMAND [ARGS]..."
+    assert any(line.split()[:1] == ["faults"] for line in told)

@@ -61,7 +61,9 @@ def must(kubectl: Kubectl, words: Sequence[str], text: str = "") -> str:
     """The output of a call that has to work. Raises ClusterError with kubectl's words."""
     answer = kubectl(words, text)
     if answer.code:
-        raise ClusterError(f"kubectl {' '.join(words[:3])}: {complaint(answer)}")
+        raise ClusterError(
+            f"kubectl {' '.join(words[:3])}: {complaint(answer)}", hint="is this the cluster? see KUBECONFIG and --context"
+        )
     return answer.out
 
 
