@@ -9,7 +9,7 @@ from stallscope.findings import Finding, Severity
 from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.render import short
 from stallscope.render.escape import visible
-from stallscope.render.report import Report, by_severity, loose_problems, numbered
+from stallscope.render.report import Report, by_severity, loose_problems, numbered, origin
 
 LIMIT = 10
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -39,7 +39,7 @@ def _annotation(finding: Finding, more: int) -> str:
 
 
 def _places(finding: Finding) -> list[str]:
-    return [f"{x.location}: {x.text}" for x in finding.labels if x.text and x.location.file]
+    return [f"{x.location}{origin(x.location)}: {x.text}" for x in finding.labels if x.text and x.location.file]
 
 
 def _problem(problem: Problem) -> str:

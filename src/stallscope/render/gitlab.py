@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from stallscope.findings import Finding, Severity
-from stallscope.render.report import Report
+from stallscope.render.report import Report, origin
 
 SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: "info"}
 
@@ -27,7 +27,7 @@ def _entry(finding: Finding, seen: Counter[str]) -> dict[str, Any]:
     place = finding.primary
     return {
         "type": "issue",
-        "description": f"{finding.rule} {finding.message}",
+        "description": f"{finding.rule} {finding.message}{origin(place)}",
         "check_name": finding.slug,
         "categories": ["Bug Risk"],
         # equal fingerprints would be merged into one by GitLab

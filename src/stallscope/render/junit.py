@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
 from stallscope.findings import Finding, Severity, Suppressed
-from stallscope.render.report import Report, loose_problems
+from stallscope.render.report import Report, loose_problems, origin
 
 # XML 1.0 §2.2: these characters cannot stand in a document, not even as references
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -40,7 +40,7 @@ def _add(suites: dict[str, list[Case]], file: str, case: Case) -> None:
 
 
 def _body(finding: Finding) -> str:
-    lines = [f"{x.location}: {x.text}" for x in finding.labels] + list(finding.notes)
+    lines = [f"{x.location}{origin(x.location)}: {x.text}" for x in finding.labels] + list(finding.notes)
     text = _text("\n".join(lines + ([finding.help] if finding.help else [])))
     if finding.severity is Severity.INFO:
         return f"<system-out>{_text(finding.message)}\n{text}</system-out>"

@@ -89,6 +89,11 @@ def numbered(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def origin(location: Location) -> str:
+    """`` (rendered from …)`` for a place in rendered text: the file that a person can open and change."""
+    return f" (rendered from {location.rendered_from})" if location.rendered_from else ""
+
+
 def loose_problems(report: Report) -> tuple[Problem, ...]:
     """Problems that no finding of the input rules (STL9xx) reports already at the same line."""
     told = {(f.primary.file, f.primary.span.line) for f in report.findings if f.rule.startswith("STL9")}

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from stallscope.findings import Finding, Label, Severity, Suppressed, SuppressedBy
 from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.model.source import Location
-from stallscope.render.report import Report
+from stallscope.render.report import Report, origin
 from stallscope.rules.base import Rule
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -102,7 +102,8 @@ def _message(finding: Finding) -> str:
 
 def _location(label: Label) -> dict[str, Any]:
     place = physical(label.location)
-    return {"physicalLocation": place, **({"message": {"text": label.text}} if label.text else {})}
+    text = (label.text + origin(label.location)).strip()
+    return {"physicalLocation": place, **({"message": {"text": text}} if text else {})}
 
 
 def physical(location: Location) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stallscope.findings import Finding
 from stallscope.render.escape import visible
-from stallscope.render.report import Report, loose_problems
+from stallscope.render.report import Report, loose_problems, origin
 
 
 def render(report: Report) -> str:
@@ -15,6 +15,6 @@ def render(report: Report) -> str:
 
 
 def line(finding: Finding) -> str:
-    """``file:line:col: STL201 message``; the subject stands for the place of a finding without file."""
+    """``file:line:col: STL201 message``; the subject stands for the place of a finding without file, its template comes last."""
     place = visible(str(finding.primary)) or visible(finding.subject) or "-"
-    return f"{place}: {finding.rule} {visible(finding.message)}"
+    return f"{place}: {finding.rule} {visible(finding.message + origin(finding.primary))}"
