@@ -31,12 +31,16 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest
 
+COUNT ?= 10000
 VECTORS ?= tests/conformance/vectors
 conformance: $(STAMP) ## Verdicts against the real engines' (VECTORS=DIR)
 	$(BIN)/python tests/conformance/run.py $(VECTORS)
 
-bench: $(STAMP) ## Figures: start-up, YAML, scale
+bench: $(STAMP) ## Figures: start-up, reading, scale, the lab
 	@for script in tests/bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+fuzz: $(STAMP) ## 10,000 mutated manifests through the whole pipeline (COUNT=N)
+	$(BIN)/python tests/bench/fuzz.py --count $(COUNT)
 
 docs: $(STAMP) ## Regenerate the generated pages
 	$(BIN)/python scripts/gen_docs.py

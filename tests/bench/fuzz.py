@@ -1,7 +1,7 @@
 """
 Mutated manifests through the whole pipeline: text -> load -> judge and rules (-> fix). No traceback, memory bounded.
 
-    python tests/bench/fuzz.py [--inputs 10000] [--seed 1] [--only INDEX] [--depth load|analyse|fix]
+    python tests/bench/fuzz.py [--inputs 1000] [--seed 1] [--only INDEX] [--depth load|analyse|fix]
 
 Seeds are the repository's examples and, where it lies beside the repository, the corpus of real manifests. A quarter of the
 mutations change the text (bytes, lines, indentation), the rest the tree (a value of another type, somewhere). The same seed
@@ -233,7 +233,7 @@ def signature(error: BaseException) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, default=10_000)
+    parser.add_argument("--inputs", "--count", type=int, default=1_000, help="`make fuzz` runs 10,000")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="print this one input, and run it")
     parser.add_argument("--depth", choices=["load", "analyse", "fix"], default="analyse")
