@@ -16,7 +16,12 @@ def _why_not() -> str:
     if sys.platform != "linux":
         return "the pocket cluster needs Linux"
     from stallscope.errors import LabError
+    from stallscope.lab.names import TARGETS
     from stallscope.lab.sandbox import isolated
+
+    missing = [target for target in TARGETS if not Path(target).exists()]
+    if missing:
+        return f"{missing[0]} does not exist here, so pods cannot get names"
 
     try:
         list(isolated(lambda _emit: None))

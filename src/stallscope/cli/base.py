@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 from stallscope.cli.options import InputOptions
 from stallscope.errors import UsageError
 
 GIT_TIMEOUT_S = 60
-MAX_ARCHIVE_BYTES = 256 << 20
 
 
 @contextmanager
@@ -59,19 +56,17 @@ def _unpack(revision: str, target: str) -> None:
     if revision.startswith("-"):
         raise UsageError(f"--base: '{revision}' is no revision", hint="a branch, a tag, a commit, or a directory")
     commit = _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", what=revision).decode().strip()
-    # From the top, so that paths in the archive are those of the repository wherever the command is run.
+    # An index of its own: the user's index and work tree stay as they are.
+    index = {"GIT_INDEX_FILE": str(Path(target) / ".stallscope-index")}
     top = _git("rev-parse", "--show-toplevel").decode().strip()
-    archive = _git("-C", top, "archive", "--format=tar", commit)
-    if len(archive) > MAX_ARCHIVE_BYTES:
-        raise UsageError(f"--base {revision}: the tree is over {MAX_ARCHIVE_BYTES >> 20} MiB", hint="use --base DIR")
-    with tarfile.open(fileobj=BytesIO(archive)) as tar:
-        tar.extractall(target, filter="data")
+    _git("-C", top, "read-tree", commit, env=index)
+    _git("-C", top, "checkout-index", "--all", "--quiet", f"--prefix={target}/", env=index)
 
 
-def _git(*args: str, what: str = "") -> bytes:
-    env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+def _git(*args: str, what: str = "", env: Mapping[str, str] | None = None) -> bytes:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", **(env or {})}
     try:
-        done = subprocess.run(["git", *args], capture_output=True, timeout=GIT_TIMEOUT_S, env=env, check=False)
+        done = subprocess.run(["git", *args], capture_output=True, timeout=GIT_TIMEOUT_S, env=environment, check=False)
     except FileNotFoundError:
         raise UsageError("--base needs git, which is not installed", hint="use --base DIR") from None
     except subprocess.TimeoutExpired:
