@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: an invalid part, is not among them: that is a finding about a job.)
 NOT_JUDGED = frozenset({"STL901", "STL902", "STL903", "STL904", "STL906", "STL990"})
 
+#: Problems that a finding says, so that --select, --ignore and --min-severity hide them. Unreadable input is said anyway.
+_OF_RULES = frozenset(ProblemKind) - {ProblemKind.UNREADABLE}
+
 
 class Gate(NamedTuple):
     """What counts and what fails. `fail_on` None: findings never fail."""
@@ -129,7 +132,8 @@ def narrow(analysis: Analysis, sources: FileSources, gate: Gate, accepted: Accep
         edges=judgement.edges,
         files=inputs.files,
         stale=stale,
-        unread=_unread(inputs.problems, suppressed) if enabled("STL901") else 0,
+        unsaid=_OF_RULES,
+        unread=0 if gate.selection.ignored("STL901") else _unread(inputs.problems, suppressed),
     )
 
 

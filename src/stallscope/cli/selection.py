@@ -19,6 +19,11 @@ class Selection(NamedTuple):
         wanted = _longest(rule, self.select) if self.select else 0
         return wanted >= 0 and wanted > _longest(rule, self.ignore)
 
+    def ignored(self, rule: str) -> bool:
+        """Whether somebody said that the rule is not wanted; not being selected is less."""
+        said = _longest(rule, self.ignore)
+        return said >= 0 and said >= _longest(rule, self.select)
+
 
 def _longest(rule: str, prefixes: tuple[str, ...]) -> int:
     """Length of the longest matching prefix, -1 when none matches."""

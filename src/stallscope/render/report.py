@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stallscope.findings import Finding, Severity, Suppressed, SuppressedBy
-from stallscope.judge.inputs import Problem
+from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.judge.result import JobJudgement
 from stallscope.model.source import Location
 from stallscope.rules.base import Rule
@@ -49,6 +49,7 @@ class Report:
     files: int = 0
     stale: int = 0
     unread: int = 0
+    unsaid: frozenset[ProblemKind] = frozenset()
     seconds: float | None = None
 
     def count(self, severity: Severity) -> int:
@@ -95,7 +96,8 @@ def origin(location: Location) -> str:
 
 
 def loose_problems(report: Report) -> tuple[Problem, ...]:
-    """Problems that no finding of the input rules (STL9xx) reports already at the same line."""
+    """Problems that no finding of the input rules (STL9xx) reports already at the same line, less `report.unsaid`."""
     told = {(f.primary.file, f.primary.span.line) for f in report.findings if f.rule.startswith("STL9")}
     told |= {(s.finding.primary.file, s.finding.primary.span.line) for s in report.suppressed}
-    return tuple(p for p in report.problems if (p.location.file, p.location.span.line) not in told)
+    loose = (p for p in report.problems if (p.location.file, p.location.span.line) not in told)
+    return tuple(p for p in loose if p.kind not in report.unsaid)

@@ -15,6 +15,6 @@ def render(report: Report) -> str:
 
 
 def line(finding: Finding) -> str:
-    """``file:line:col: STL201 message``; the subject stands for the place of a finding without file, its template comes last."""
+    """``file:line:col: STL201 message``, then the template it is rendered from. Without a file the subject is its place."""
     place = visible(str(finding.primary)) or visible(finding.subject) or "-"
     return f"{place}: {finding.rule} {visible(finding.message + origin(finding.primary))}"

@@ -270,3 +270,27 @@ def test_a_directory_that_cannot_be_listed(here: Path, monkeypatch: pytest.Monke
     met = tell("check", ".", "-o", "short")
     assert met.code == 2
     assert "closed: STL901 this directory cannot be listed: permission denied" in met.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        ((), 2, True),
+        (("--select", "STL2"), 2, True),  # a policy that nobody read denies nothing that anybody saw
+        (("--min-severity", "error"), 2, True),
+        (("--exit-zero",), 2, True),
+        (("--ignore", "STL901"), 0, True),
+    ],
+)
+def test_filters_do_not_hide_what_was_not_read(flags, code, said, here: Path, tell) -> None:
+    (here / "job.yaml").write_text(job())
+    (here / "policy.yaml").write_text("kind: NetworkPolicy\napiVersion: networking.k8s.io/v1\n spec: {}\n")
+    met = tell("check", ".", *flags)
+    assert met.code == code
+    assert ("policy.yaml:3:6" in met.out) is said
+
+
+@pytest.mark.parametrize("flags", [("--ignore", "STL904"), ("--select", "STL2"), ("--min-severity", "error")])
+def test_filters_hide_the_other_problems(flags, here: Path, tell) -> None:
+    (here / "job.yaml").write_text(job("replicas: 2\n      replicas: 3"))
+    assert "given twice" not in tell("check", ".", *flags).out
