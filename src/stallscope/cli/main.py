@@ -135,4 +135,6 @@ def main() -> None:
     """Entry point of both console scripts."""
     # a dump of a cluster is millions of objects and no cycles: the usual collector spends a third of a run walking them
     gc.set_threshold(200_000, 50, 1000)
-    sys.exit(run(prog=program_name(sys.argv[0])))
+    code = run(prog=program_name(sys.argv[0]))
+    gc.freeze()  # nor look for garbage in them once more on the way out
+    sys.exit(code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 from stallscope.errors import UsageError
 from stallscope.judge.flows import WORST_FIRST, judge_pair, zone_of
@@ -33,7 +32,7 @@ def ask(
                 continue
             key = tuple((network.key(m), zone_of(m.endpoint)) for m in (a, b))
             known = found.get(key)
-            found[key] = replace(known, pairs=known.pairs + 1) if known else judge_pair(flow, a, b, 1, ports, network)
+            found[key] = known._replace(pairs=known.pairs + 1) if known else judge_pair(flow, a, b, 1, ports, network)
     return tuple(sorted(found.values(), key=lambda f: WORST_FIRST.index(f.verdict.outcome)))
 
 

@@ -15,7 +15,6 @@ from stallscope.model.workload import RoleKind, TrainingJob
 from stallscope.placement.feasible import feasible_by_class
 from stallscope.placement.group import Feasibility, GroupOutcome, Placement, PodRequest, judge_group
 from stallscope.placement.settings import DEFAULT_SETTINGS, Settings
-from stallscope.placement.spec_only import spec_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +65,8 @@ def _whose_zone_counts(job: TrainingJob) -> frozenset[str] | None:
 def _from_spec(job: TrainingJob) -> Landing:
     if not job.distributed or len(job.pods) < 2:
         return Landing(can_split=Answer.NO, why="the job is one pod")
+    from stallscope.placement.spec_only import spec_only  # here, as most runs have nodes
+
     counted = _whose_zone_counts(job)
     answer = spec_only([p for p in pod_requests(job) if counted is None or p.name in counted])
     return Landing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stallscope.judge.inputs import ClusterFacts, Inputs
 from stallscope.judge.price import JobPrice
@@ -30,8 +30,7 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowJudgement:
+class FlowJudgement(NamedTuple):
     """
     One flow between one pair of pods (or classes of pods) under one placement.
 

@@ -108,8 +108,7 @@ class Endpoint:
         return bool(self.namespace) and not self.reserved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerEdge:
+class PeerEdge(NamedTuple):
     """An ordered pair of endpoints and one port."""
 
     source: Endpoint

@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from stallscope.placement.adversary import Strategy, fill_up, interleave, largest_first, most_harmful, play, smallest_first
-from stallscope.placement.bounds import free_ends, safe_ends
-from stallscope.placement.coarse import explore_coarsely
 from stallscope.placement.ends import End
 from stallscope.placement.outcome import Placement
-from stallscope.placement.pools import make_pools
 from stallscope.placement.problem import Problem
 from stallscope.placement.search import Search, State, explore, waiting, zones_of
 from stallscope.placement.witness import crossings, replay, zones_used
@@ -55,6 +52,11 @@ def reach(problem: Problem, names: Sequence[str], *, exact: int = EXACT_WORK, co
 
 def _proved(problem: Problem, work: int) -> frozenset[End] | None:
     """A superset of what can happen, by the sharpest means that ends in time; None when there are too many zones."""
+    # here, as the exact search is enough for most jobs
+    from stallscope.placement.bounds import free_ends, safe_ends
+    from stallscope.placement.coarse import explore_coarsely
+    from stallscope.placement.pools import make_pools
+
     pools = make_pools(problem)
     if all(i.free for i in problem.interplay):
         return free_ends(pools)

@@ -7,7 +7,6 @@ A match has three values: ``True``, ``False``, or text naming the fact that is m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 from typing import Protocol as Shape
@@ -60,8 +59,7 @@ class Subject(Shape):
     def match(self, view: View) -> Match: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
+class Clause(NamedTuple):
     """
     One rule item. `peers` None = any peer, ``()`` = nobody; `ports` None = any port, ``()`` = no port. `order` ranks
     within the tier (smaller first); clauses of equal order are taken together, deny before allow before pass.
@@ -79,8 +77,7 @@ class Clause:
     auth: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """
     One direction of one policy. `isolates`: what no clause admits is denied for the pods it selects. `tier` indexes
     `Program.tiers`.

@@ -50,8 +50,7 @@ class RolePlan(NamedTuple):
     identify: Callable[[int], PodIdentity]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """What a kind found out about a job before the common parts are added."""
 
     kind: str

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from stallscope.findings import Confidence, Finding, Severity
 from stallscope.judge.pods import pod_requests
 from stallscope.judge.result import Judgement
 from stallscope.model.topology import Topology
 from stallscope.model.workload import Role, TrainingJob
-from stallscope.placement.facts import SpreadFact, spread_facts
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import ranked_pods, ranked_roles
 from stallscope.rules.support.scheduling import ZONE_KEYS, Spread, allowed_zones, labels_of, spreads
 from stallscope.rules.support.words import count, label, zone_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stallscope.placement.facts import SpreadFact
 
 _REPORT = Report("STL104", "spread-forces-split", Severity.ERROR, fixable=True)
 
@@ -26,7 +31,7 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         topology = judgement.topology
         constraints = [(r, s) for r in ranked_roles(job) for s in _over_zones(job, r)]
         hard = any(s.hard for _, s in constraints)
-        facts = {(f.klass, f.index): f for f in spread_facts(pod_requests(job), topology)} if topology and hard else {}
+        facts = _facts(job, topology) if topology and hard else {}
         for role, spread in constraints:
             fact = facts.get((role.name, spread.index))
             if not spread.hard:
@@ -35,6 +40,13 @@ def check(judgement: Judgement) -> Iterable[Finding]:
                 yield from _known(job, role, spread, fact)
             elif topology is None:
                 yield from _open(job, role, spread)
+
+
+def _facts(job: TrainingJob, topology: Topology) -> Mapping[tuple[str, int], SpreadFact]:
+    """By role and position of the constraint."""
+    from stallscope.placement.facts import spread_facts  # here: few jobs have spread constraints
+
+    return {(f.klass, f.index): f for f in spread_facts(pod_requests(job), topology)}
 
 
 def _over_zones(job: TrainingJob, role: Role) -> Iterator[Spread]:

@@ -10,7 +10,6 @@ from stallscope.judge.result import JobJudgement, Judgement, Witness
 from stallscope.model.source import Location
 from stallscope.model.topology import Topology
 from stallscope.model.workload import Role, TrainingJob
-from stallscope.placement.facts import affinity_facts
 from stallscope.rules.base import Report
 from stallscope.rules.support.containers import accelerators
 from stallscope.rules.support.scheduling import ZONE_KEYS, PodTerm, allowed_zones, labels_of, pinned, pod_terms
@@ -26,6 +25,8 @@ def check(judgement: Judgement) -> Iterable[Finding]:
         roles = [r for r in job.roles if r.replicas > 0]
         if not any(pod_terms(r) for r in roles):
             continue
+        from stallscope.placement.facts import affinity_facts  # here: few jobs have pod affinity
+
         for_ever = {f.klass for f in affinity_facts(pod_requests(job), judgement.topology) if f.waits_for_ever}
         stuck = [r for r in roles if r.name in for_ever]
         if stuck:
