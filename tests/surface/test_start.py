@@ -54,3 +54,18 @@ def test_check_imports_what_it_uses(tmp_path) -> None:
     unwanted = {"rich", "pathspec", "tomllib", "tempfile", "random", "subprocess", "lightkube", "torch"}
     assert not loaded & unwanted
     assert not {m for m in loaded if m.startswith(("stallscope.lab", "stallscope.render.sarif", "stallscope.cli.base"))}
+
+
+def test_check_imports_the_kinds_and_dialects_it_meets() -> None:
+    """The incident: one PyTorchJob, one CiliumNetworkPolicy, nodes, in a repository with a .gitignore."""
+    script = SCRIPT.format(args=["check", "examples/incident", "--exit-zero"])
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=root)
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert {"stallscope.load.kinds.pytorchjob", "stallscope.policy.cilium"} <= loaded
+    kinds = ("jobset", "trainjob", "raycluster", "mpijob", "volcanojob", "leaderworkerset", "job", "statefulset", "wrappers")
+    dialects = ("netpol", "cilium_netpol", "calico", "calico_engine", "adminnetpol", "clusternetpol", "tiered", "generic")
+    seldom = {f"stallscope.load.kinds.{k}" for k in kinds} | {f"stallscope.policy.{d}" for d in dialects}
+    seldom |= {f"stallscope.placement.{m}" for m in ("spec_only", "coarse", "pools", "bounds", "facts", "rooms")}
+    seldom |= {"pathspec", "json", "hashlib", "difflib", "tempfile", "rich"}
+    assert not loaded & seldom

@@ -134,3 +134,11 @@ def test_every_kind_of_the_registry_has_a_scenario() -> None:
 
     seen = {(o.group, o.kind) for name in SCENARIOS for o in objects(ROOT / name / "input.yaml")}
     assert set(KINDS) <= seen
+
+
+def test_every_place_of_the_registry_holds_a_function() -> None:
+    from stallscope.load.kinds.registry import KINDS, WRAPPERS, expander_of, opener_of
+
+    assert all(callable(expander_of(key)) for key in KINDS)
+    assert all(callable(opener_of(key)) for key in WRAPPERS)
+    assert expander_of(("", "Pod")) is opener_of(("", "Pod")) is None
