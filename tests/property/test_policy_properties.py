@@ -234,8 +234,8 @@ def test_ranges_agree_with_single_ports(
     for stretch, verdict in stretches:
         for port in {stretch.first, (stretch.first + stretch.last) // 2, stretch.last}:
             single = policy_set.evaluate(PeerEdge(source=source, destination=destination, port=port, protocol=protocol))
-            assert (single.outcome, agreeing(single.ingress), agreeing(single.egress)) == (
-                verdict.outcome,
-                agreeing(verdict.ingress),
-                agreeing(verdict.egress),
-            )
+            assert single.outcome is verdict.outcome
+            # Stretches of one answer are joined; what the joined verdict names must hold at every port of it.
+            assert agreeing(verdict.ingress) <= agreeing(single.ingress)
+            assert agreeing(verdict.egress) <= agreeing(single.egress)
+            assert bool(verdict.ingress.rules) == bool(single.ingress.rules)

@@ -143,7 +143,7 @@ class Program:
         for first, last in cut(ports.first, ports.last, sets):
             verdict = self._judge(source, destination, first, ports.protocol)
             if result and _same(result[-1][1], verdict):
-                result[-1] = (PortRange(result[-1][0].first, last, ports.protocol), result[-1][1])
+                result[-1] = (PortRange(result[-1][0].first, last, ports.protocol), _common(result[-1][1], verdict))
             else:
                 result.append((PortRange(first, last, ports.protocol), verdict))
         return tuple(result)
@@ -199,3 +199,14 @@ def _same(left: Verdict, right: Verdict) -> bool:
         a.outcome is b.outcome and a.rules == b.rules and a.reason == b.reason
         for a, b in ((left.egress, right.egress), (left.ingress, right.ingress))
     )
+
+
+def _common(left: Verdict, right: Verdict) -> Verdict:
+    """One verdict for two stretches that are the `_same`: only rules that agree in both are said to agree."""
+    sides = [
+        (a, tuple(r for r in a.also if r in b.also)) for a, b in ((left.egress, right.egress), (left.ingress, right.ingress))
+    ]
+    if all(also == side.also for side, also in sides):
+        return left
+    egress, ingress = (replace(side, also=also) for side, also in sides)
+    return replace(left, egress=egress, ingress=ingress)
