@@ -136,11 +136,11 @@ PODS = {
 @pytest.fixture(scope="module")
 def coverage() -> ModuleType:
     """The generator of docs/coverage.md."""
-    spec = importlib.util.spec_from_file_location("coverage_report", REPOSITORY / "tests" / "bench" / "coverage_report.py")
+    spec = importlib.util.spec_from_file_location("gen_coverage", REPOSITORY / "scripts" / "gen_coverage.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["coverage_report"] = module
+    sys.modules["gen_coverage"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -162,4 +162,4 @@ def test_every_training_object_is_expanded_or_says_why_not(coverage: ModuleType)
 
 def test_the_coverage_page_is_up_to_date(coverage: ModuleType) -> None:
     written = (REPOSITORY / "docs" / "coverage.md").read_text(encoding="utf-8")
-    assert coverage.report(CORPUS) == written, "run: python tests/bench/coverage_report.py"
+    assert coverage.report(CORPUS) == written, "run: python scripts/gen_coverage.py"
