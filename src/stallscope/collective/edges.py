@@ -8,7 +8,7 @@ node reduce among themselves first (NCCL intra-node, Horovod hierarchical all-re
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 
@@ -29,14 +29,6 @@ def double_binary_tree(size: int) -> tuple[tuple[tuple[int, int], ...], tuple[tu
     first = binary_tree(size)
     second = tuple(((p + 1) % size, (c + 1) % size) for p, c in first) if size else ()
     return first, second
-
-
-def node_ring(nodes: Sequence[Hashable]) -> tuple[tuple[int, int], ...]:
-    """
-    Ring edges between ranks on *different* nodes when ranks go round in order: the only edges that use the network.
-    `nodes` is the node of each rank, in rank order.
-    """
-    return tuple((a, b) for a, b in ring(len(nodes)) if nodes[a] != nodes[b])
 
 
 def crossings(edges: Sequence[tuple[int, int]], zones: Sequence[str]) -> int:

@@ -77,11 +77,6 @@ def link_up(index: int) -> bytes:
     return message(RTM_NEWLINK, _ifinfo(index, IFF_UP, IFF_UP))
 
 
-def link_mtu(index: int, mtu: int) -> bytes:
-    """Change a link's MTU."""
-    return message(RTM_NEWLINK, _ifinfo(index, 0, 0) + _u32(IFLA_MTU, mtu))
-
-
 def gso_segments(index: int, count: int) -> bytes:
     """Most segments a packet of a link may stand for; 1: what is counted or dropped is single segments."""
     return message(RTM_NEWLINK, _ifinfo(index, 0, 0) + _u32(IFLA_GSO_MAX_SEGS, count))

@@ -18,17 +18,6 @@ from stallscope.model.workload import Overlay, Role
 from stallscope.remedy.workbench import Bench
 
 
-def spec_value(bench: Bench, role: Role, *route: str | int) -> Any:
-    """The effective value below the pod spec, with what was planned so far."""
-    overlay = role.template.overlay
-    if overlay is None:
-        found = bench.get(role.template.source, *role.template.route, "spec", *route)
-    else:
-        base = _existing(bench, overlay)
-        found = None if base is None else bench.get(overlay.source, *base, *route)
-    return dig(role.template.spec, *route) if found is None else found
-
-
 def spec_set(bench: Bench, role: Role, route: Route, value: Any) -> None:
     """Set a key below the pod spec (``("nodeSelector", zone)``). Raises PatchRefused."""
     obj, base = _place(bench, role, route)

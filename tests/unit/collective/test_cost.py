@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stallscope.collective.cost import Algorithm, Spot, StepModel, classify, step_cost
-from stallscope.collective.edges import binary_tree, crossings, double_binary_tree, interleaved, node_ring, ring
+from stallscope.collective.edges import binary_tree, crossings, double_binary_tree, interleaved, ring
 from stallscope.collective.links import DEFAULT_PROFILE, EGRESS_PRICES, Link, LinkClass, LinkProfile
 
 SEVEN_B = StepModel(gradient_bytes=14e9, compute_seconds=1.0)
@@ -17,10 +17,6 @@ ONE_ZONE = [Spot(node=f"n{i}", zone="a") for i in range(8)]
 def test_ring_edges_close_the_circle():
     assert ring(4) == ((0, 1), (1, 2), (2, 3), (3, 0))
     assert ring(1) == ()
-
-
-def test_only_ring_edges_between_nodes_use_the_network():
-    assert node_ring(["x", "x", "y", "y"]) == ((1, 2), (3, 0))
 
 
 def test_tree_has_one_parent_per_rank_but_the_root():

@@ -21,7 +21,7 @@ from stallscope.rules.support.scheduling import (
     zone_affine,
 )
 from stallscope.rules.support.witness import placement_notes, ring_note, split_pair
-from stallscope.rules.support.words import label, unique, zone_name, zone_names
+from stallscope.rules.support.words import count, label, unique, zone_name, zone_names
 
 _REPORT = Report("STL101", "job-can-split", Severity.ERROR, fixable=True)
 _FAST_FABRIC = ("vpc.amazonaws.com/efa", "rdma/", "nvidia.com/rdma", "networking.gke.io.networks/")
@@ -137,11 +137,12 @@ def _why(role: Role) -> str:
 
 
 def _odds(judged: JobJudgement) -> str | None:
-    odds = judged.placement.odds if judged.placement else {}
-    if not odds:
+    if judged.placement is None or not judged.placement.odds:
         return None
+    odds, runs = judged.placement.odds, judged.placement.odds_runs
     shown = ", ".join(f"{round(share * 100)} % ({model})" for model, share in sorted(odds.items()))
-    return f"share of split placements in a simulation of the scheduler's scores, by tie-break model: {shown}"
+    made = count(runs, "run")
+    return f"share of split placements in a simulation of the scheduler's scores, {made} a tie-break model: {shown}"
 
 
 def _price(judged: JobJudgement) -> Iterator[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from stallscope.findings import Label
 from stallscope.model.source import Location
-from stallscope.model.workload import Role
 
 
 def label(location: Location, text: str, *, primary: bool = False) -> Label:
@@ -51,8 +50,3 @@ def zone_names(zones: Sequence[str]) -> str:
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 pod``, ``3 pods``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
-def template_place(role: Role, *route: str | int) -> Location:
-    """The line of a role's template to look at: the route, else the pod spec, else the template."""
-    return role.template.at(*(route or ("spec",)))
