@@ -30,6 +30,7 @@ from stallscope.model.workload import TrainingJob
 from stallscope.placement.settings import Settings
 from stallscope.policy.detect import detect_cni
 from stallscope.policy.engine import EngineOptions, PolicySet, compile_policies
+from stallscope.policy.insight import ip_block_admits_namespace
 
 
 def judge(inputs: Inputs) -> Judgement:
@@ -57,6 +58,16 @@ def judge(inputs: Inputs) -> Judgement:
 def _generated(jobs: Sequence[TrainingJob]) -> tuple[KubeObject, ...]:
     """Objects operators would create (Volcano's svc policy, …): judged like any other, located at their job."""
     return tuple(from_body(extra.body, namespace=job.namespace) for job in jobs for extra in job.extra_objects)
+
+
+def _too_wide(job: TrainingJob, policies: PolicySet) -> tuple[str, ...]:
+    """Where the stated Cilium release admits more than the verdicts, which are those of the fixed agent, say."""
+    return tuple(
+        f"{policy.ref} ({place}): Cilium 1.19.0 to 1.19.4 also admits all pods of its namespace through this ipBlock "
+        "(cilium#46305); judged as the fixed agent"
+        for policy, place in ip_block_admits_namespace(policies)
+        if policy.namespace == job.namespace
+    )
 
 
 def _compile(objects: Sequence[KubeObject], facts: ClusterFacts, inputs: Inputs) -> PolicySet:
@@ -98,7 +109,7 @@ def _judge_job(
         witness=landing.witness,
         flows=flows,
         price=price(job, landing.witness, inputs.prices),
-        caveats=landing.caveats,
+        caveats=(*landing.caveats, *_too_wide(job, cluster.policies)),
     )
 
 

@@ -72,7 +72,7 @@ def _from_spec(job: TrainingJob) -> Landing:
     return Landing(
         can_split=Answer(answer.can_split),
         why=answer.why,
-        caveats=("no nodes were given, so this follows from the manifests alone; add --nodes FILE",),
+        caveats=("no nodes were given, so this follows from the manifests alone; add --nodes FILE", *answer.caveats),
     )
 
 

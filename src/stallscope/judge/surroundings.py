@@ -9,7 +9,7 @@ from itertools import islice
 from stallscope.model.kube import KubeObject
 from stallscope.model.source import as_str_map
 from stallscope.model.workload import Pod, TrainingJob
-from stallscope.placement.settings import Owner, Settings
+from stallscope.placement.settings import Owner, Settings, spread_defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,14 @@ def _selected(owner: Owner, holders: Mapping[tuple[str, str], Sequence[Pod]]) ->
 
 
 def surroundings(objects: Sequence[KubeObject]) -> Surroundings:
-    """Services, PersistentVolumeClaims, PersistentVolumes and StorageClasses among `objects`."""
+    """Services, volumes, claims, StorageClasses and a KubeSchedulerConfiguration (its spread defaults) among `objects`."""
     kinds = {kind: [o for o in objects if o.kind == kind] for kind in _KINDS}
     claims = {f"{o.namespace}/{o.name}": o.body for o in kinds["PersistentVolumeClaim"]}
     volumes = {o.name: o.body for o in kinds["PersistentVolume"]}
+    config = next((o.body for o in kinds["KubeSchedulerConfiguration"]), {})
     return Surroundings(
         settings=Settings(
+            default_spread=spread_defaults(config),
             claims=claims if claims or volumes else None,
             volumes=volumes,
             storage_classes={o.name: o.body for o in kinds["StorageClass"]},
@@ -67,4 +69,4 @@ def surroundings(objects: Sequence[KubeObject]) -> Surroundings:
     )
 
 
-_KINDS = ("Service", "PersistentVolumeClaim", "PersistentVolume", "StorageClass")
+_KINDS = ("Service", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "KubeSchedulerConfiguration")

@@ -114,6 +114,21 @@ def test_a_zone_boundary_on_topology_labels_depends_on_the_cilium_release():
     assert ("zone-a", "zone-a") not in old
 
 
+@pytest.mark.parametrize(("version", "said"), [((1, 19, 4), True), ((1, 19, 5), False), ((1, 18, 6), False)])
+def test_the_release_that_reads_an_ip_block_too_widely_is_named(tmp_path, version, said):
+    """cilium#46305: an ingress peer with only an ipBlock also admits the namespace, in 1.19.0 to 1.19.4."""
+    policy = """---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: outside, namespace: train}
+spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]}
+"""
+    (tmp_path / "all.yaml").write_text((INCIDENT / "job.yaml").read_text() + policy)
+    facts = ClusterFacts(cni="cilium", cni_version=version)
+    (judged,) = analyse(load_inputs(LoadRequest(paths=(str(tmp_path),), facts=facts))).judgement.jobs
+    assert any("cilium#46305" in c for c in judged.caveats) is said
+
+
 def test_facts_come_from_the_snapshot_unless_stated():
     node = from_body({"apiVersion": "v1", "kind": "Node", "status": {"nodeInfo": {"kubeletVersion": "v1.34.1"}}})
     agent = {"name": "cilium-agent", "image": "quay.example/cilium/cilium:v1.18.6@sha256:0"}

@@ -76,3 +76,30 @@ def test_services_of_the_namespace_are_owners():
 
     found = surroundings([service("ml"), service("web")])
     assert [(o.namespace, dict(o.selector)) for o in found.services] == [("ml", {"app": "x"}), ("web", {"app": "x"})]
+
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - pluginConfig:
+      - name: PodTopologySpread
+        args:
+          defaultingType: List
+          defaultConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
+"""
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: train, namespace: ml}
+spec: {clusterIP: None, selector: {batch.kubernetes.io/job-name: train}}
+"""
+
+
+def test_hard_spread_defaults_of_the_scheduler_split_a_job_its_service_selects():
+    """PodTopologySpreadArgs.defaultConstraints: two pods, two zones, maxSkew 1 leave one pod a zone and nothing else."""
+    loose = JOB.replace("      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n", "")
+    (soft,) = analyse(load_text({"a.yaml": "---".join((loose, SERVICE, nodes()))})).judgement.jobs
+    (hard,) = analyse(load_text({"a.yaml": "---".join((loose, SERVICE, nodes(), CONFIG))})).judgement.jobs
+    assert frozenset({"zone-a"}) in soft.placement.zone_sets
+    assert hard.placement.zone_sets == (frozenset({"zone-a", "zone-b"}),)
