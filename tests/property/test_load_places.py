@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallscope.model import source
-from stallscope.model.source import Places
+from stallscope.model.places import Places
 
 BREAK = re.compile(r"\r\n|\n|\r")
 

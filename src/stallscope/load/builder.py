@@ -18,7 +18,8 @@ from stallscope.judge.inputs import ProblemKind
 from stallscope.load.complaints import Complaint, Refusal
 from stallscope.load.limits import Limits
 from stallscope.load.scalars import CONSTANTS, NOT_IN_JSON, TAG_TYPES, as_key, resolve_plain, resolve_tagged
-from stallscope.model.source import ListNode, MapNode, Places
+from stallscope.model.places import Places
+from stallscope.model.source import ListNode, MapNode
 
 _MERGE = "".join(("<", "<"))  # an object of its own: only the merge key `is` it
 _COLLECTION_TAGS = frozenset({None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})

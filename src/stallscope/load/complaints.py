@@ -8,7 +8,8 @@ from yaml.error import MarkedYAMLError
 
 from stallscope.judge.inputs import Problem, ProblemKind
 from stallscope.load.limits import MIB
-from stallscope.model.source import Location, Places
+from stallscope.model.places import Places
+from stallscope.model.source import Location
 
 
 class Complaint(NamedTuple):

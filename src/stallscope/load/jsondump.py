@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any
 
 from stallscope.load.scalars import resolve_plain
-from stallscope.model.source import LazyNode, ListNode, MapNode, Places
+from stallscope.model.places import Places
+from stallscope.model.source import LazyNode, ListNode, MapNode
 
 #: Below this many characters exact places everywhere cost less than a blink.
 SMALL = 256 * 1024

@@ -33,7 +33,8 @@ from stallscope.load.jsondump import SMALL, NotJson, looks_like_json, read_json
 from stallscope.load.limits import Limits
 from stallscope.load.templates import broken_by_template, helm_source, placeholder_in, unrendered
 from stallscope.load.text import next_unprintable, unprintable
-from stallscope.model.source import Location, MapNode, Places
+from stallscope.model.places import Places
+from stallscope.model.source import Location, MapNode
 
 try:
     from yaml._yaml import CParser

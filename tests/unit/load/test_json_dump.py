@@ -10,7 +10,8 @@ import pytest
 
 from stallscope.load.jsondump import SMALL, NotJson, looks_like_json, read_json
 from stallscope.load.stream import parse_stream
-from stallscope.model.source import LazyNode, MapNode, Places, span_of
+from stallscope.model.places import Places
+from stallscope.model.source import LazyNode, MapNode, span_of
 
 ITEMS = 40
 
