@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallscope.model import source
 from stallscope.model.places import Places
 
 BREAK = re.compile(r"\r\n|\n|\r")
@@ -19,7 +18,7 @@ BREAK = re.compile(r"\r\n|\n|\r")
 def test_every_offset(text: str, block: int) -> None:
     starts = [0, *(m.end() for m in BREAK.finditer(text))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "_BLOCK", block)
+        patch.setattr("stallscope.model.places._BLOCK", block)
         places = Places(text)
         for offset in range(len(text) + 1):
             line = max(i for i, start in enumerate(starts) if start <= offset)
